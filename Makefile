@@ -1,0 +1,54 @@
+# Each target sets up what it needs. Only Python (3.10 or newer), make and the package registry are required.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+COMPAT := .venv-compat
+
+.PHONY: help setup compare test test-slow lint bench compat clean
+
+help:
+	@echo "make compare    set up and run the main job"
+	@echo "make test       set up and run the tests"
+	@echo "make test-slow  the tests marked slow as well"
+	@echo "make lint       ruff and mypy"
+	@echo "make bench      every performance claim, as a ratio against a plain baseline"
+	@echo "make compat     environment and solver tests against the newest Gymnasium"
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+compare: setup
+	$(PY) scripts/compare.py
+
+test: setup
+	$(PY) -m pytest
+
+test-slow: setup
+	$(PY) -m pytest -m "slow or not slow"
+
+# mypy cannot follow the mapping of envs/ and baselines/ in a source tree, so it checks an installed copy.
+lint: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	rm -rf build/types
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target build/types .
+	cd build/types && ../../$(PY) -m mypy --config-file ../../pyproject.toml -p rlfd_gym
+
+bench: setup
+	$(PY) scripts/benchmark.py
+
+$(COMPAT)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(COMPAT)
+	$(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'gymnasium<2' -e '.[render,dev]'
+	touch $@
+
+compat: $(COMPAT)/.ready
+	$(COMPAT)/bin/python -c "import gymnasium, sys; print('Gymnasium', gymnasium.__version__, 'on Python', sys.version.split()[0])"
+	$(COMPAT)/bin/python -m pytest -m "not slow and not needs_imitation"
+
+clean:
+	rm -rf $(VENV) $(COMPAT) build dist *.egg-info

@@ -1,0 +1,1 @@
+"""Classic apprenticeship-learning methods, for comparison."""

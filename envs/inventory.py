@@ -1,0 +1,207 @@
+"""The paper's single-product inventory with Poisson demand.
+
+On hand are s units; a units are ordered and arrive at once; the demand D ~ Poisson(λ) is served from the level
+L = s + a, and what cannot be served is lost:
+
+    s' = max(0, L - D),      raw cost = c_o a + c_h L - c_s E[min(L, D)].
+
+The expected sales are exact: E[min(L, D)] = Σ_{k<L} P(D > k). The raw cost is money; `cost` is the same mapped
+affinely onto [-1, 1] (`rlfd_gym.costs`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import poisson
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.costs import CostScale
+from rlfd_gym.envs.rendering import draw_stock
+from rlfd_gym.envs.tabular import TabularEnv
+from rlfd_gym.mdp import TabularMDP
+
+EXPECTED_SALES = ("exact", "truncated")
+
+
+class InventoryEnv(TabularEnv):
+    """Order stock against uncertain demand: the single-product inventory of Junca & Leiva.
+
+    ## Description
+    A shop holds up to `max_inventory` units of one product. Each day it orders, the order arrives at once, and a
+    Poisson demand is served as far as stock allows. Ordering and holding cost money, selling earns it.
+
+    ## Action Space
+    `Discrete(max_inventory + 1)`: how many units to order. Feasible in state s are 0 … max_inventory - s, as
+    `info["action_mask"]` says. A larger order is not an error: `step` cuts it to the free capacity, and
+    `info["order"]` says what was ordered. The oracle `sample_next` does not cut, it refuses.
+
+    ## Observation Space
+    `Discrete(max_inventory + 1)`: the units on hand.
+
+    ## Starting State
+    Uniform over the stock levels, or `reset(options={"state": 7})`.
+
+    ## Rewards
+    `-cost`: the expected raw cost of the pair, mapped onto [-1, 1] by `scale`, negated. The realised demand moves
+    the stock, not the reward.
+
+    ## Episode End
+    Never terminates; `gym.make` truncates after 100 steps (0.9^100 < 1e-4). With another discount pass
+    `max_episode_steps=env.unwrapped.horizon`.
+
+    ## Information
+    `action_mask` (int8, over actions) from `reset` and `step`; `order` and `demand` from `step`.
+
+    ## Arguments
+    * `max_inventory=15`: the capacity M.
+    * `demand_mean=10.0`: λ of the Poisson demand.
+    * `order_cost=3.0`, `holding_cost=0.5`, `sell_price=15.0`: c_o, c_h, c_s, in money per unit.
+    * `discount=0.9`.
+    * `cost_scale=None`: `(low, high)` in money, mapped to -1 and 1; by default the range of this environment's
+      own raw cost. Set it where several settings must share a scale, or use `cost_for`.
+    * `expected_sales="exact"`: `"truncated"` sums the expected sales over demands up to M only, as the published
+      figures do.
+    * `limit_orders=True`: with `False`, every order 0 … M is feasible in every state, the demand is served from
+      s + a even above capacity, and what remains above M is thrown away.
+    * `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
+
+    `rlfd_gym/InventoryPaper-v0` is the setting of the published figures: truncated sales, unlimited orders and
+    `cost_scale=(-130, 0)`, which with other prices may put costs outside the box.
+
+    ## Version History
+    * v0: the first version.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> plan = env.mdp.optimal(env.cost)
+        >>> [int(env.mdp.pair_actions[i]) for i in np.flatnonzero(plan.policy)]    # order up to 15
+        [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+    """
+
+    features: FloatArray
+    """(n_pairs, 3): a, s + a and minus the expected sales. `features @ (c_o, c_h, c_s)` is the raw cost."""
+    parameters: FloatArray
+    """(c_o, c_h, c_s)."""
+    scale: CostScale
+    """The map between money and the learning box, both ways."""
+
+    def __init__(
+        self,
+        max_inventory: int = 15,
+        demand_mean: float = 10.0,
+        order_cost: float = 3.0,
+        holding_cost: float = 0.5,
+        sell_price: float = 15.0,
+        discount: float = 0.9,
+        *,
+        cost_scale: tuple[float, float] | None = None,
+        expected_sales: str = "exact",
+        limit_orders: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        """Build the tables."""
+        self.max_inventory = m = _checks.integer("max_inventory", max_inventory, 1)
+        self.demand_mean = _checks.number("demand_mean", demand_mean, 0.0)
+        self.limit_orders = limit_orders
+        self.parameters = np.array(
+            [
+                _checks.number("order_cost", order_cost),
+                _checks.number("holding_cost", holding_cost),
+                _checks.number("sell_price", sell_price),
+            ]
+        )
+        if expected_sales not in EXPECTED_SALES:
+            raise ValueError(f"expected_sales must be one of {', '.join(EXPECTED_SALES)}; got {expected_sales!r}")
+
+        stock, order = np.meshgrid(np.arange(m + 1), np.arange(m + 1), indexing="ij")
+        feasible = stock + order <= m if limit_orders else np.ones_like(stock, dtype=bool)
+        states, actions = stock[feasible], order[feasible]
+        levels = states + actions
+        transitions = _level_transitions(int(levels.max()), m, self.demand_mean)[levels]
+        mdp = TabularMDP(transitions, states, actions, None, discount, m + 1)
+
+        sales = _expected_sales(int(levels.max()), self.demand_mean, m if expected_sales == "truncated" else None)
+        self.features = np.column_stack([actions, levels, -sales[levels]])
+        self.features.flags.writeable = False
+        raw = self.features @ self.parameters
+        self.scale = CostScale.spanning(raw) if cost_scale is None else CostScale(*cost_scale)
+        self.last_demand: int | None = None
+        super().__init__(mdp, self.scale.to_box(raw), render_mode)
+
+    @property
+    def raw_cost(self) -> FloatArray:
+        """The true cost in money, over pairs."""
+        return self.features @ self.parameters
+
+    def cost_for(self, order_cost: float, holding_cost: float, sell_price: float) -> FloatArray:
+        """The cost of other prices on this environment's scale: an expert's belief, or a prior.
+
+        It may leave [-1, 1] where the other prices lead outside this environment's range of money.
+        """
+        return self.scale.to_box(self.features @ np.array([order_cost, holding_cost, sell_price], dtype=float))
+
+    def cut_action(self, state: int, action: int) -> int:
+        """At most the free capacity."""
+        return min(action, self.max_inventory - state) if self.limit_orders else action
+
+    def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """The transition oracle, vectorised; an order beyond the capacity is a `ValueError`."""
+        s, a = _checks.integers("states", states), _checks.integers("actions", actions)
+        m = self.max_inventory
+        bad = (s < 0) | (s > m) | (a < 0) | (a > m) | (self.limit_orders & (s + a > m))
+        if bad.any():
+            self.mdp.pair_index(s, a)  # raises, naming the first offender
+        demand = rng.poisson(self.demand_mean, size=bad.shape)
+        return np.clip(s + a - demand, 0, m)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Start from a uniformly drawn stock, or from `options["state"]`."""
+        self.last_demand = None
+        return super().reset(seed=seed, options=options)
+
+    def render_text(self) -> str:
+        """One line: the stock as a bar, and what happened last."""
+        filled = round(40 * (self.state or 0) / self.max_inventory)
+        line = f"stock {self.state:>3} of {self.max_inventory} [{'#' * filled}{'.' * (40 - filled)}]"
+        if self.last_action is None:
+            return f"{line}  no order yet\n"
+        return f"{line}  last order {self.last_action}, last demand {self.last_demand}\n"
+
+    def render_frame(self) -> NDArray[np.uint8]:
+        """The stock as a bar, and what happened last."""
+        return draw_stock(self.state or 0, self.max_inventory, self.last_action, self.last_demand)
+
+    def _advance(self, state: int, action: int) -> int:
+        """As `sample_next`, keeping the demand for `info` and for `render`."""
+        self.last_demand = int(self.np_random.poisson(self.demand_mean))
+        return min(max(state + action - self.last_demand, 0), self.max_inventory)
+
+    def _info(self) -> dict[str, Any]:
+        info = super()._info()
+        if self.last_demand is not None:
+            info.update(order=self.last_action, demand=self.last_demand)
+        return info
+
+
+def _level_transitions(highest: int, capacity: int, demand_mean: float) -> sp.csr_array:
+    """P(s' | level), levels 0..highest: s' = min(capacity, max(0, level - D))."""
+    level, s_next = np.meshgrid(np.arange(highest + 1), np.arange(capacity + 1), indexing="ij")
+    table = poisson.pmf(level - s_next, demand_mean)
+    table[:, 0] = poisson.sf(np.arange(highest + 1) - 1, demand_mean)
+    table[:, capacity] = poisson.cdf(np.arange(highest + 1) - capacity, demand_mean)
+    return sp.csr_array(table)
+
+
+def _expected_sales(highest: int, demand_mean: float, largest_demand: int | None) -> FloatArray:
+    """E[min(level, D)] for levels 0..highest; with `largest_demand` the sum stops there, as in the figures."""
+    if largest_demand is None:
+        sold = poisson.sf(np.arange(highest), demand_mean)
+        return np.concatenate([[0.0], np.cumsum(sold)])
+    level, demand = np.meshgrid(np.arange(highest + 1), np.arange(largest_demand + 1), indexing="ij")
+    return np.asarray(np.minimum(level, demand) @ poisson.pmf(np.arange(largest_demand + 1), demand_mean))

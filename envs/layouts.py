@@ -1,0 +1,75 @@
+"""Where a gridworld's obstacles and goals are: the paper's layout, an ASCII map, or random cells.
+
+A cell is (row, column), with (0, 0) at the bottom left. Each function returns the two lists that
+`rlfd_gym/WindyGridworld-v0` takes as `obstacles` and `goals`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlfd_gym import _checks
+
+Cells = list[tuple[int, int]]
+
+FREE, OBSTACLE, GOAL = ".", "#", "G"
+
+
+def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
+    """The paper's layout: obstacles on row H//2, goals on the top row, over the first int(W/1.2) columns.
+
+    >>> obstacles, goals = paper_layout(10, 10)
+    >>> obstacles[0], obstacles[-1], goals[-1]
+    ((5, 0), (5, 7), (9, 7))
+    """
+    columns = range(int(width / 1.2))
+    if height < 3 or width < 2:
+        raise ValueError(
+            f"height, width: the paper's layout needs at least 3 rows and 2 columns, got {height} x {width}; "
+            "give obstacles and goals"
+        )
+    return [(height // 2, c) for c in columns], [(height - 1, c) for c in columns]
+
+
+def random_layout(
+    height: int, width: int, seed: int, *, goal_share: float = 0.025, obstacle_share: float = 0.05
+) -> tuple[Cells, Cells]:
+    """Distinct cells drawn uniformly: 5% obstacles and 2.5% goals, as in the paper's appendix, at least one each.
+
+    >>> obstacles, goals = random_layout(10, 10, seed=1)
+    >>> len(obstacles), len(goals)
+    (5, 2)
+    """
+    n_cells = height * width
+    n_obstacles = max(1, round(_checks.number("obstacle_share", obstacle_share, 0.0, 1.0) * n_cells))
+    n_goals = max(1, round(_checks.number("goal_share", goal_share, 0.0, 1.0) * n_cells))
+    if n_obstacles + n_goals > n_cells:
+        raise ValueError(
+            f"goal_share, obstacle_share: {n_goals} goals and {n_obstacles} obstacles do not fit into "
+            f"{height} x {width} cells"
+        )
+    drawn = np.random.default_rng(seed).choice(n_cells, size=n_obstacles + n_goals, replace=False)
+    cells = sorted(divmod(int(cell), width) for cell in drawn[:n_obstacles])
+    return cells, sorted(divmod(int(cell), width) for cell in drawn[n_obstacles:])
+
+
+def ascii_layout(ascii_map: str) -> tuple[int, int, Cells, Cells]:
+    """(height, width, obstacles, goals) of a map: `.` free, `#` obstacle, `G` goal; the first line is the top row.
+
+    >>> ascii_layout('''
+    ...     G..
+    ...     .#.
+    ... ''')
+    (2, 3, [(0, 1)], [(1, 0)])
+    """
+    lines = [line.strip() for line in ascii_map.strip().splitlines()]
+    if not lines or len({len(line) for line in lines}) != 1:
+        raise ValueError(f"ascii_map must have lines of one length, got lengths {[len(line) for line in lines]}")
+    unknown = set("".join(lines)) - {FREE, OBSTACLE, GOAL}
+    if unknown:
+        raise ValueError(f"ascii_map may hold {FREE} {OBSTACLE} {GOAL} only, got {sorted(unknown)}")
+    table = np.array([list(line) for line in reversed(lines)])
+    obstacles, goals = (
+        [(int(row), int(column)) for row, column in np.argwhere(table == mark)] for mark in (OBSTACLE, GOAL)
+    )
+    return *table.shape, obstacles, goals

@@ -1,0 +1,148 @@
+"""What the tabular environments share: a Gymnasium face over a `TabularMDP` and a cost.
+
+Episodes never terminate: goals absorb instead, and `gym.make` truncates at a fixed `max_episode_steps`, as the
+`imitation` library wants it. The reward is minus the cost of the pair.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.envs.rendering import Window
+from rlfd_gym.mdp import TabularMDP
+
+
+class TabularEnv(gym.Env[int, int], ABC):
+    """Base class: an environment with known tables and a transition oracle.
+
+    A subclass calls `super().__init__` with its tables and implements `sample_next`, `render_text` and
+    `render_frame`; one with state-dependent actions also overrides `cut_action`.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
+
+    mdp: TabularMDP
+    """The tables."""
+    cost: FloatArray
+    """The true cost, over pairs; `reward = -cost`."""
+    state: int | None
+    """The current state; `None` before the first `reset`."""
+
+    def __init__(self, mdp: TabularMDP, cost: FloatArray, render_mode: str | None) -> None:
+        """Set the tables and spaces."""
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ValueError(f"render_mode must be None or one of {', '.join(modes)}; got {render_mode!r}")
+        self.mdp = mdp
+        self.cost = cost
+        self.cost.flags.writeable = False
+        self.render_mode = render_mode
+        self.observation_space = gym.spaces.Discrete(mdp.n_states)
+        self.action_space = gym.spaces.Discrete(mdp.n_actions)
+        self.state = None
+        self.last_action: int | None = None
+        self._initial_cdf = np.cumsum(mdp.initial)
+        self._window: Window | None = None
+
+    @abstractmethod
+    def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """The transition oracle: one draw of s' ~ P(·|s, a) for each entry; infeasible pairs are a `ValueError`."""
+
+    @abstractmethod
+    def render_text(self) -> str:
+        """The current state, for a terminal."""
+
+    @abstractmethod
+    def render_frame(self) -> NDArray[np.uint8]:
+        """The current state as an RGB image."""
+
+    @property
+    def discount(self) -> float:
+        """γ of the MDP."""
+        return self.mdp.discount
+
+    @property
+    def horizon(self) -> int:
+        """The shortest episode after which less than 1e-4 of the discounted future is left: γ^T < 1e-4."""
+        return math.floor(math.log(1e-4) / math.log(self.discount)) + 1
+
+    def cut_action(self, state: int, action: int) -> int:
+        """The feasible action that `step` takes when asked for `action`."""
+        return action
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions are feasible now, in the form that sb3-contrib's MaskablePPO looks for."""
+        return self._info()["action_mask"].astype(bool)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Start anew, from a state drawn from `mdp.initial` or from `options["state"]`."""
+        super().reset(seed=seed)
+        wanted = (options or {}).get("state")
+        if wanted is None:
+            draw = np.searchsorted(self._initial_cdf, self.np_random.random() * self._initial_cdf[-1], side="right")
+            self.state = int(draw)
+        else:
+            self.state = _checks.integer('options["state"]', wanted, 0)
+            if self.state >= self.mdp.n_states:
+                raise ValueError(f'options["state"] must lie in 0..{self.mdp.n_states - 1}, got {self.state}')
+        self.last_action = None
+        if self.render_mode == "human":
+            self.render()
+        return self.state, self._info()
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """One transition. An infeasible action is replaced by `cut_action`."""
+        if self.state is None:
+            raise gym.error.ResetNeeded("call reset() before step()")
+        if not self.action_space.contains(np.int64(action)):
+            raise ValueError(f"action must lie in 0..{self.mdp.n_actions - 1}, got {action!r}")
+        taken = self.cut_action(self.state, int(action))
+        reward = -float(self.cost[self.mdp.pair_index(self.state, taken)])
+        self.state = self._advance(self.state, taken)
+        self.last_action = taken
+        if self.render_mode == "human":
+            self.render()
+        return self.state, reward, False, False, self._info()
+
+    def render(self) -> Any:
+        """Text, an RGB array or a window, as `render_mode` says."""
+        if self.render_mode is None:
+            gym.logger.warn('render() does nothing without a render mode: gym.make(..., render_mode="rgb_array")')
+            return None
+        if self.state is None:
+            raise gym.error.ResetNeeded("call reset() before render()")
+        if self.render_mode == "ansi":
+            return self.render_text()
+        frame = self.render_frame()
+        if self.render_mode == "rgb_array":
+            return frame
+        if self._window is None:
+            self._window = Window(type(self).__name__, self.metadata["render_fps"])
+        self._window.show(frame)
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+    def _advance(self, state: int, action: int) -> int:
+        """The next state, drawn with the environment's own generator."""
+        return int(self.sample_next(state, action, self.np_random))
+
+    def _info(self) -> dict[str, Any]:
+        """The `info` dictionary: the mask of feasible actions, as Taxi has it."""
+        assert self.state is not None
+        mask = np.zeros(self.mdp.n_actions, dtype=np.int8)
+        first, end = self.mdp.state_starts[self.state : self.state + 2]
+        mask[self.mdp.pair_actions[first:end]] = 1
+        return {"action_mask": mask}

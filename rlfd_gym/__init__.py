@@ -1,0 +1,38 @@
+"""Apprenticeship learning from imperfect experts with prior beliefs, for Gymnasium and imitation.
+
+Importing this package registers its environments with Gymnasium and loads nothing heavy: the public names
+below are imported on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+from rlfd_gym.registration import register_envs
+
+if TYPE_CHECKING:
+    from rlfd_gym.adapters import cost_of_env
+    from rlfd_gym.forward import Plan
+    from rlfd_gym.mdp import TabularMDP
+
+__version__ = "0.1.0"
+
+__all__ = ["Plan", "TabularMDP", "cost_of_env", "register_envs"]
+
+_HOME = {"Plan": "forward", "TabularMDP": "mdp", "cost_of_env": "adapters"}
+
+register_envs()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rlfd_gym' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"rlfd_gym.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,93 @@
+"""Checks at the border: every public function hands its array arguments through one of these.
+
+Each returns the argument as a clean float array, or raises an error that names the argument, what came and
+what was expected.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SUM_TOLERANCE = 1e-8  # how far probabilities may be from summing to one
+
+
+def finite_vector(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
+    """`values` as a finite float vector of the given length, `per` saying what it has one entry for."""
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be an array of {length} numbers, one entry per {per}; "
+            f"got {type(values).__name__} ({error})"
+        ) from None
+    if vector.shape != (length,):
+        raise ValueError(f"{name} has shape {vector.shape}, expected ({length},): one entry per {per}")
+    bad = np.flatnonzero(~np.isfinite(vector))
+    if bad.size:
+        raise ValueError(f"{name} must be finite; entry {bad[0]} is {vector[bad[0]]} ({bad.size} such entries)")
+    return vector
+
+
+def pair_vector(name: str, values: ArrayLike, n_pairs: int) -> FloatArray:
+    """A finite vector over feasible state-action pairs."""
+    return finite_vector(name, values, n_pairs, "feasible state-action pair (mdp.n_pairs)")
+
+
+def nonnegative(name: str, vector: FloatArray) -> FloatArray:
+    """`vector` itself, if no entry is below zero."""
+    worst = int(np.argmin(vector)) if vector.size else 0
+    if vector.size and vector[worst] < 0:
+        raise ValueError(f"{name} must not be negative; entry {worst} is {vector[worst]}")
+    return vector
+
+
+def distribution(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
+    """A probability vector: nonnegative, summing to one up to `SUM_TOLERANCE`."""
+    vector = nonnegative(name, finite_vector(name, values, length, per))
+    total = vector.sum()
+    if abs(total - 1.0) > SUM_TOLERANCE:
+        raise ValueError(f"{name} must sum to 1, but it sums to {total}")
+    return vector
+
+
+def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, open_ends: bool = False) -> float:
+    """`value` as a float inside [low, high], or (low, high) with `open_ends`."""
+    if isinstance(value, bool) or not isinstance(value, (Real, np.number)):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}: {value!r}")
+    result = float(value)
+    inside = low < result < high if open_ends else low <= result <= high
+    if not inside or not np.isfinite(result):
+        left, right = "()" if open_ends else "[]"
+        raise ValueError(f"{name} must be a finite number in {left}{low:g}, {high:g}{right}, got {value!r}")
+    return result
+
+
+def integer(name: str, value: Any, low: int) -> int:
+    """`value` as an int of at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}: {value!r}")
+    if value < low:
+        raise ValueError(f"{name} must be at least {low}, got {value}")
+    return int(value)
+
+
+def integers(name: str, values: ArrayLike) -> IntArray:
+    """`values` as an int64 array; floats are refused rather than rounded."""
+    array = np.asarray(values)
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers, got an array of {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
+def discount_factor(value: Any) -> float:
+    """The discount γ, strictly between 0 and 1."""
+    return number("discount", value, 0.0, 1.0, open_ends=True)

@@ -1,0 +1,59 @@
+"""Between raw money and the learning box.
+
+Learning happens with costs in [-1, 1]. A raw cost r (money, say) is mapped there by the affine map that takes
+[low, high] to [-1, 1],
+
+    c = 2 (r - low) / (high - low) - 1,        r = low + (c + 1) (high - low) / 2,
+
+which changes no policy's rank. Costs that are to be compared, such as the truth, the expert's and the prior,
+must share one scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+
+
+@dataclass(frozen=True)
+class CostScale:
+    """The affine map between raw costs in [low, high] and the box [-1, 1], both ways.
+
+    >>> scale = CostScale(low=-100.0, high=0.0)
+    >>> scale.to_box([-100.0, -50.0, 0.0]).tolist()
+    [-1.0, 0.0, 1.0]
+    >>> scale.from_box([0.5]).tolist()
+    [-25.0]
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Check that the range is one."""
+        _checks.number("low", self.low)
+        _checks.number("high", self.high)
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, got low={self.low} and high={self.high}")
+
+    @classmethod
+    def spanning(cls, raw: ArrayLike) -> CostScale:
+        """The scale that maps the smallest raw cost to -1 and the largest to 1."""
+        values = np.asarray(raw, dtype=np.float64)
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            raise ValueError(f"raw costs must differ to set a scale, but all of them are {low}; give low and high")
+        return cls(low, high)
+
+    def to_box(self, raw: ArrayLike) -> FloatArray:
+        """Raw costs as learning costs. What lies outside [low, high] leaves the box."""
+        return 2.0 * (np.asarray(raw, dtype=np.float64) - self.low) / (self.high - self.low) - 1.0
+
+    def from_box(self, cost: ArrayLike) -> FloatArray:
+        """Learning costs as raw costs."""
+        return self.low + (np.asarray(cost, dtype=np.float64) + 1.0) * (self.high - self.low) / 2.0

@@ -1,0 +1,107 @@
+"""Policies, occupancies and values: from one to the other, exactly.
+
+For a policy π, P_π(s, s') = Σ_a π(a|s) P(s'|s, a) and c_π(s) = Σ_a π(a|s) c(s, a) give
+
+    value       (I - γ P_π) V = (1-γ) c_π
+    occupancy   (I - γ P_πᵀ) ν = (1-γ) ν₀,    μ(s, a) = ν(s) π(a|s).
+
+Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or the ℓ1-norm (occupancies). They are
+solved as sparse systems: by an LU factorisation while that is cheap, above that by BiCGSTAB preconditioned with a
+symmetric Gauss-Seidel sweep (the sweep carries mass along paths, the Krylov space spreads it), either repeated on the
+residual r = b + γ M x - x until ‖r‖ ≤ `TOLERANCE` ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that
+proves the answer. Where a solver does not make progress, the step x ← x + r does: it shrinks r by γ at least.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator, bicgstab, splu
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+
+if TYPE_CHECKING:
+    from rlfd_gym.mdp import TabularMDP
+
+TOLERANCE = 1e-12
+LU_STATES = 2_000  # up to here a factorisation is quick even if it fills up
+
+
+def occupancy_of(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
+    """The occupancy of a policy."""
+    pi = check_policy(mdp, policy)
+    chain = policy_chain(mdp, pi).T.tocsr()
+    states = solve_discounted(chain, (1 - mdp.discount) * mdp.initial, mdp.discount, norm=1)
+    return np.asarray(np.maximum(states, 0.0)[mdp.pair_states] * pi)
+
+
+def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
+    """The policy that divides each state's mass as `occupancy` does; only the ratios within a state matter."""
+    mu = _checks.nonnegative("occupancy", _checks.pair_vector("occupancy", occupancy, mdp.n_pairs))
+    mass = mdp.sum_by_state(mu)[mdp.pair_states]
+    return np.where(mass > 0, mu / np.where(mass > 0, mass, 1.0), mdp.uniform_policy())
+
+
+def value_of(mdp: TabularMDP, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
+    """The normalised value of a policy under `cost`."""
+    pi = check_policy(mdp, policy)
+    c = _checks.pair_vector("cost", cost, mdp.n_pairs)
+    stage = (1 - mdp.discount) * mdp.sum_by_state(pi * c)
+    return solve_discounted(policy_chain(mdp, pi), stage, mdp.discount, norm=np.inf)
+
+
+def check_policy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
+    """`policy` as conditional probabilities over each state's pairs, or an error."""
+    pi = _checks.nonnegative("policy", _checks.pair_vector("policy", policy, mdp.n_pairs))
+    sums = mdp.sum_by_state(pi)
+    worst = int(np.argmax(np.abs(sums - 1)))
+    if abs(sums[worst] - 1) > _checks.SUM_TOLERANCE:
+        raise ValueError(f"policy must sum to 1 over each state's pairs, but it sums to {sums[worst]} in state {worst}")
+    return pi
+
+
+def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:
+    """P_π, the sparse (n_states, n_states) transition matrix under a policy."""
+    used = np.flatnonzero(policy)
+    starts = np.searchsorted(used, mdp.state_starts)
+    mix = sp.csr_array((policy[used], used, starts), shape=(mdp.n_states, mdp.n_pairs))
+    return mix @ mdp.transitions
+
+
+def solve_discounted(matrix: sp.csr_array, rhs: FloatArray, discount: float, *, norm: float) -> FloatArray:
+    """The solution x of x = rhs + γ M x, where M does not increase the given norm (1 or infinity)."""
+    n = rhs.shape[0]
+    system = sp.eye_array(n, format="csr") - discount * matrix
+    if n <= LU_STATES:
+        solve = splu(sp.csc_array(system)).solve
+    else:
+        from rlfd_gym import _sweeps  # compiled: loaded only for problems that need it
+
+        matrix.sort_indices()
+        sweep = partial(_sweeps.gauss_seidel, matrix.data, matrix.indices, matrix.indptr, discount)
+        solve = partial(_krylov, system, LinearOperator((n, n), matvec=sweep, dtype=np.float64))
+
+    x, r = np.zeros(n), rhs
+    size = np.linalg.norm(rhs, norm)
+    target = TOLERANCE * size  # as ‖x‖ is at most ‖rhs‖/(1-γ), this is `TOLERANCE` relative to that
+    while (before := np.linalg.norm(r, norm)) > target:
+        candidate = x + solve(r)
+        r_new = rhs - system @ candidate
+        if not np.linalg.norm(r_new, norm) <= discount * before:
+            # Not even as good as one step of the fixed-point iteration, which contracts for certain.
+            candidate = x + r
+            r_new = rhs - system @ candidate
+            if np.linalg.norm(r_new, norm) > (1 + discount) / 2 * before:
+                break  # only rounding can do this: x is as exact as floating point allows
+        x, r = candidate, r_new
+    return np.asarray(x)
+
+
+def _krylov(system: sp.csr_array, preconditioner: LinearOperator, rhs: FloatArray) -> FloatArray:
+    """A rough solution of a sparse system; the caller measures how rough."""
+    return np.asarray(bicgstab(system, rhs, rtol=1e-6, atol=0.0, maxiter=100, M=preconditioner)[0])
