@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 INK = (40, 40, 40)
 PAPER = (255, 255, 255)
 LINE = (205, 205, 205)
-OBSTACLE = (213, 94, 0)  # colour-blind-safe: vermilion, bluish green, blue, orange (Okabe and Ito)
+OBSTACLE = (213, 94, 0)  # colour-blind-safe: vermilion, bluish green, blue (Okabe and Ito)
 GOAL = (0, 158, 115)
 AGENT = (0, 114, 178)
-DEMAND = (230, 159, 0)
 
 Frame = NDArray[np.uint8]
 
@@ -61,10 +60,7 @@ def draw_stock(stock: int, capacity: int, order: int | None, demand: int | None)
     if order is None or demand is None:
         draw.text((left, 165), "no order yet", font=small, fill=INK)
     else:
-        draw.rectangle([left, 170, left + 14, 184], fill=GOAL)
-        draw.text((left + 24, 165), f"last order {order}", font=small, fill=INK)
-        draw.rectangle([left + 240, 170, left + 254, 184], fill=DEMAND)
-        draw.text((left + 264, 165), f"last demand {demand}", font=small, fill=INK)
+        draw.text((left, 165), f"last order {order}, last demand {demand}", font=small, fill=INK)
     return np.asarray(image)
 
 
@@ -76,9 +72,7 @@ class Window:
         try:
             import pygame
         except ImportError as error:
-            raise DependencyNotInstalled(
-                'render_mode="human" needs pygame: pip install "rlfd-gym[render]"'
-            ) from error
+            raise DependencyNotInstalled('render_mode="human" needs pygame: pip install "rlfd-gym[render]"') from error
         self._pygame: Any = pygame
         self._title, self._fps = title, fps
         self._screen: Any = None

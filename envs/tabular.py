@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rlfd_gym.envs.rendering import Window
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.envs.rendering import Window
 from rlfd_gym.mdp import TabularMDP
 
 
-class TabularEnv(gym.Env[int, int], ABC):
+class TabularEnv(gym.Env[Any, Any], ABC):
     """Base class: an environment with known tables and a transition oracle.
 
     A subclass calls `super().__init__` with its tables and implements `sample_next`, `render_text` and
     `render_frame`; one with state-dependent actions also overrides `cut_action`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
+    metadata = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
 
     mdp: TabularMDP
     """The tables."""

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-
-from rlfd_gym import _checks
-from rlfd_gym._checks import IntArray
 from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, paper_layout, random_layout
 from rlfd_gym.envs.rendering import draw_grid
 from rlfd_gym.envs.tabular import TabularEnv
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import IntArray
 from rlfd_gym.mdp import TabularMDP
 
 ACTIONS = ("up", "down", "left", "right")
@@ -104,7 +104,8 @@ class WindyGridworldEnv(TabularEnv):
         targets = np.stack([self._calm, self._windy], axis=1)
         chances = np.broadcast_to([1 - self.wind, self.wind], targets.shape)
         transitions = sp.csr_array(
-            (chances.ravel(), targets.ravel(), np.arange(0, targets.size + 1, 2)), shape=(4 * n_states, n_states)
+            (chances.ravel(), targets.ravel(), np.arange(0, targets.size + 1, 2)),
+            shape=(4 * n_states, n_states),
         )
         states = np.repeat(np.arange(n_states), 4)
         mdp = TabularMDP(transitions, states, np.tile(np.arange(4), n_states), None, discount, 4)
@@ -185,11 +186,11 @@ def _layout(
     if by_cells + (ascii_map is not None) + (layout_seed is not None) > 1:
         raise ValueError("obstacles/goals, ascii_map and layout_seed exclude each other; give one of them")
     if ascii_map is not None:
-        rows, columns, *cells = ascii_layout(ascii_map)
+        rows, columns, obstacles, goals = ascii_layout(ascii_map)
         for name, given, found in (("height", height, rows), ("width", width, columns)):
             if given is not None and given != found:
                 raise ValueError(f"{name} is {given}, but ascii_map has {found}; leave {name} out")
-        return rows, columns, *cells
+        return rows, columns, obstacles, goals
     rows = 10 if height is None else _checks.integer("height", height, 1)
     columns = 10 if width is None else _checks.integer("width", width, 1)
     if by_cells:

@@ -22,11 +22,14 @@ __version__ = "0.1.0"
 __all__ = ["Plan", "TabularMDP", "cost_of_env", "register_envs"]
 
 _HOME = {"Plan": "forward", "TabularMDP": "mdp", "cost_of_env": "adapters"}
+_NEEDS_IMITATION = {"RLfDTrainer"}
 
 register_envs()
 
 
 def __getattr__(name: str) -> Any:
+    if name in _NEEDS_IMITATION:
+        _require_imitation(name)
     if name not in _HOME:
         raise AttributeError(f"module 'rlfd_gym' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"rlfd_gym.{_HOME[name]}"), name)
@@ -36,3 +39,16 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
+
+
+def _require_imitation(name: str) -> None:
+    """Say what to install, if the extra is missing."""
+    try:
+        found = importlib.util.find_spec("imitation") is not None
+    except ValueError:  # a None in sys.modules: somebody has blocked the import
+        found = False
+    if not found:
+        raise ImportError(
+            f'rlfd_gym.{name} needs imitation and stable-baselines3: pip install "rlfd-gym[imitation]"',
+            name="imitation",
+        )

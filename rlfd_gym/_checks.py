@@ -24,8 +24,7 @@ def finite_vector(name: str, values: ArrayLike, length: int, per: str) -> FloatA
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{name} must be an array of {length} numbers, one entry per {per}; "
-            f"got {type(values).__name__} ({error})"
+            f"{name} must be an array of {length} numbers, one entry per {per}; got {type(values).__name__} ({error})"
         ) from None
     if vector.shape != (length,):
         raise ValueError(f"{name} has shape {vector.shape}, expected ({length},): one entry per {per}")

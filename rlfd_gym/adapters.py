@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
@@ -108,12 +108,6 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
     terminal = np.zeros(n_states, dtype=bool)
     terminal[s_next[done & (p > 0)]] = True
     leaves = terminal[states[pair]]  # entries out of terminal states: replaced by staying there for nothing
-    mixed = ~done & terminal[s_next] & ~leaves & (p > 0)
-    if mixed.any():
-        raise ValueError(
-            f"env: P enters state {s_next[mixed][0]} both with and without `terminated`; "
-            "give the terminated transitions an absorbing state of their own"
-        )
     stays = np.flatnonzero(terminal[states])
     rows = np.concatenate([pair[~leaves], stays])
     columns = np.concatenate([s_next[~leaves], states[stays]])
@@ -131,7 +125,25 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
             stacklevel=4,
         )
         initial = ~terminal / np.count_nonzero(~terminal)
-    return TabularMDP(transitions, states, actions, initial, discount), cost + 0.0
+    mdp = TabularMDP(transitions, states, actions, initial, discount)
+    # Taxi lists moves into its terminal states from states that no episode enters: those may be ignored.
+    mixed = ~done & (p > 0) & terminal[s_next] & (_reachable(mdp) & ~terminal)[states[pair]]
+    if mixed.any():
+        raise ValueError(
+            f"env: P enters state {s_next[mixed][0]} both with and without `terminated`; "
+            "give the terminated transitions an absorbing state of their own"
+        )
+    return mdp, np.asarray(cost + 0.0, dtype=np.float64)  # no -0.0
+
+
+def _reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
+    """Which states some policy enters."""
+    reached = mdp.initial > 0
+    while True:
+        further = reached | (mdp.transitions.T @ reached[mdp.pair_states].astype(float) > 0)
+        if (further == reached).all():
+            return reached
+        reached = further
 
 
 def _rows(P: Any) -> list[tuple[int, int, Any]]:

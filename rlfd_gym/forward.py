@@ -160,7 +160,9 @@ def _value_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
 def _linear_program(mdp: TabularMDP, cost: FloatArray) -> Plan:
     """MDP-P, min <μ, c> over μ ≥ 0 with Tγ μ = ν₀; states that it never enters get the uniform policy."""
     precision = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    result = linprog(cost, A_eq=mdp.flow_matrix(), b_eq=mdp.initial, bounds=(0, None), method="highs", options=precision)
+    result = linprog(
+        cost, A_eq=mdp.flow_matrix(), b_eq=mdp.initial, bounds=(0, None), method="highs", options=precision
+    )
     if result.status != 0:
         raise RuntimeError(f"HiGHS did not solve the linear program of the MDP: {result.message}")
     policy = policy_of(mdp, np.maximum(result.x, 0.0))

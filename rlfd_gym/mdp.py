@@ -109,7 +109,12 @@ class TabularMDP:
 
     @classmethod
     def from_dense(
-        cls, P: ArrayLike, initial: ArrayLike | None = None, *, discount: float, feasible: ArrayLike | None = None
+        cls,
+        P: ArrayLike,
+        initial: ArrayLike | None = None,
+        *,
+        discount: float,
+        feasible: ArrayLike | None = None,
     ) -> TabularMDP:
         """The MDP of a dense array `P[s, a, s']`.
 
@@ -164,7 +169,10 @@ class TabularMDP:
         """
         s, a = np.broadcast_arrays(_checks.integers("states", states), _checks.integers("actions", actions))
         known = (s >= 0) & (s < self.n_states) & (a >= 0) & (a < self.n_actions)
-        first, last = self.state_starts[np.where(known, s, 0)], self.state_starts[np.where(known, s, 0) + 1] - 1
+        first, last = (
+            self.state_starts[np.where(known, s, 0)],
+            self.state_starts[np.where(known, s, 0) + 1] - 1,
+        )
         index = np.minimum(first + np.where(known, a, 0), last)  # right wherever A(s) = {0, 1, ..., k}
         if (self.pair_actions[index] != a).any():
             keys = self.pair_states * self.n_actions + self.pair_actions
@@ -226,7 +234,15 @@ class TabularMDP:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         p = self.transitions
-        for array in (p.data, p.indices, p.indptr, self.pair_states, self.pair_actions, self.initial, self.state_starts):
+        for array in (
+            p.data,
+            p.indices,
+            p.indptr,
+            self.pair_states,
+            self.pair_actions,
+            self.initial,
+            self.state_starts,
+        ):
             array.flags.writeable = False
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -272,5 +288,5 @@ def _require_pairs(states: IntArray, n_states: int, name: str) -> None:
     if (counts == 0).any():
         empty = np.flatnonzero(counts == 0)
         raise ValueError(
-            f"{name}: state {empty[0]} has no feasible action ({empty.size} such states); every state needs at least one"
+            f"{name}: state {empty[0]} has no feasible action ({empty.size} such states); every state needs one"
         )

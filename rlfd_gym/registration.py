@@ -10,7 +10,9 @@ must not need more of Gymnasium than its registration module, for the rest of it
 
 from __future__ import annotations
 
-_ENVS = {
+from typing import Any
+
+_ENVS: dict[str, dict[str, Any]] = {
     "rlfd_gym/Inventory-v0": {
         "entry_point": "rlfd_gym.envs:InventoryEnv",
         "max_episode_steps": 100,

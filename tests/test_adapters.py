@@ -116,14 +116,25 @@ def test_wrapped_and_gymnasium_vectorised_environments_are_read(name, asynchrono
 @pytest.mark.needs_imitation
 @pytest.mark.parametrize("name", ["rlfd_gym/Inventory-v0", "FrozenLake-v1"])
 def test_stable_baselines_vectorised_environments_are_read(name):
-    from stable_baselines3.common.env_util import make_vec_env
-    from stable_baselines3.common.vec_env import SubprocVecEnv, VecMonitor
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
     expected = TabularMDP.from_env(gym.make(name))
-    for venv in (make_vec_env(name, 2), VecMonitor(make_vec_env(name, 2, vec_env_cls=SubprocVecEnv))):
+    make = [lambda: gym.make(name)] * 2
+    for venv in (DummyVecEnv(make), VecMonitor(DummyVecEnv(make))):
         mdp = TabularMDP.from_env(venv)
         np.testing.assert_array_equal(mdp.transitions.toarray(), expected.transitions.toarray())
-        venv.close()
+
+
+@pytest.mark.slow  # a fresh interpreter that loads torch, twice
+@pytest.mark.needs_imitation
+def test_stable_baselines_environments_in_other_processes_are_read():
+    from stable_baselines3.common.vec_env import SubprocVecEnv
+
+    venv = SubprocVecEnv([lambda: gym.make("FrozenLake-v1")] * 2)
+    mdp = TabularMDP.from_env(venv)
+    venv.close()
+    expected = TabularMDP.from_env(gym.make("FrozenLake-v1"))
+    np.testing.assert_array_equal(mdp.transitions.toarray(), expected.transitions.toarray())
 
 
 @pytest.mark.needs_imitation

@@ -7,6 +7,7 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
+from rlfd_gym.envs import TabularEnv
 
 IDS = ["rlfd_gym/Inventory-v0", "rlfd_gym/InventoryPaper-v0", "rlfd_gym/WindyGridworld-v0"]
 every_env = pytest.mark.parametrize("env_id", IDS)
@@ -42,7 +43,7 @@ def test_episodes_have_a_constant_horizon_that_leaves_nothing_to_come(env_id):
                 lengths.add(step)
                 break
     assert lengths == {env.spec.max_episode_steps}
-    assert env.unwrapped.discount ** env.spec.max_episode_steps < 1e-4
+    assert env.unwrapped.discount**env.spec.max_episode_steps < 1e-4
 
 
 @every_env
@@ -93,7 +94,9 @@ def test_masks_are_the_feasible_actions(env_id):
     for state in range(env.mdp.n_states):
         _, info = env.reset(options={"state": state})
         assert info["action_mask"].dtype == np.int8
-        assert np.flatnonzero(info["action_mask"]).tolist() == env.mdp.pair_actions[env.mdp.pair_states == state].tolist()
+        assert (
+            np.flatnonzero(info["action_mask"]).tolist() == env.mdp.pair_actions[env.mdp.pair_states == state].tolist()
+        )
 
 
 @every_env
@@ -206,10 +209,10 @@ def test_pictures_have_one_size_and_change_with_the_state(env_id):
 
 
 @every_env
-def test_the_window_opens_and_closes(env_id):
+def test_the_window_opens_and_closes(env_id, monkeypatch):
     pytest.importorskip("pygame")
+    monkeypatch.setitem(TabularEnv.metadata, "render_fps", 1000)
     env = gym.make(env_id, render_mode="human")
-    env.metadata["render_fps"] = 1000
     env.reset(seed=0)
     env.step(0)
     env.close()

@@ -93,7 +93,7 @@ def test_a_discount_beyond_double_precision_is_reported():
 
 def test_an_unknown_method_is_refused():
     mdp = TabularMDP([[1.0]], [0], [0], None, 0.9)
-    with pytest.raises(ValueError, match="method must be one of auto, policy-iteration, .* got 'simplex'"):
+    with pytest.raises(ValueError, match=r"method must be one of auto, policy-iteration, .* got 'simplex'"):
         mdp.optimal([0.0], method="simplex")
 
 

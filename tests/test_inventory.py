@@ -6,6 +6,8 @@ import pytest
 from scipy.stats import poisson
 
 ORDER_UP_TO_15 = [15 - s for s in range(16)]
+DEMANDS = np.arange(400)
+CHANCES = poisson.pmf(DEMANDS, 10.0)
 ORDER_UP_TO_14 = [max(14 - s, 0) for s in range(16)]
 
 
@@ -38,8 +40,7 @@ def test_truncated_sales_alone_make_the_difference():
 def test_transitions_are_those_of_poisson_demand(inventory):
     dense = np.zeros((136, 16))
     for pair, level in enumerate(inventory.mdp.pair_states + inventory.mdp.pair_actions):
-        for demand in range(400):
-            dense[pair, max(0, level - demand)] += poisson.pmf(demand, 10.0)
+        np.add.at(dense[pair], np.maximum(0, level - DEMANDS), CHANCES)
     np.testing.assert_allclose(inventory.mdp.transitions.toarray(), dense, atol=1e-14)
 
 
@@ -47,15 +48,13 @@ def test_in_the_published_variant_what_remains_above_capacity_is_thrown_away():
     env = make("InventoryPaper-v0")
     dense = np.zeros((256, 16))
     for pair, level in enumerate(env.mdp.pair_states + env.mdp.pair_actions):
-        for demand in range(400):
-            dense[pair, min(15, max(0, level - demand))] += poisson.pmf(demand, 10.0)
+        np.add.at(dense[pair], np.clip(level - DEMANDS, 0, 15), CHANCES)
     np.testing.assert_allclose(env.mdp.transitions.toarray(), dense, atol=1e-14)
 
 
 def test_raw_cost_is_the_formula_with_the_expectation_exact(inventory):
-    demands = np.arange(400)
     for pair, (s, a) in enumerate(zip(inventory.mdp.pair_states, inventory.mdp.pair_actions, strict=True)):
-        sales = np.minimum(s + a, demands) @ poisson.pmf(demands, 10.0)
+        sales = np.minimum(s + a, DEMANDS) @ CHANCES
         assert inventory.raw_cost[pair] == pytest.approx(3 * a + 0.5 * (s + a) - 15 * sales, abs=1e-10)
         assert inventory.features[pair].tolist() == pytest.approx([a, s + a, -sales], abs=1e-10)
 
@@ -130,7 +129,11 @@ def test_text_and_picture_show_stock_order_and_demand():
         ({"order_cost": np.nan}, ValueError, "order_cost"),
         ({"sell_price": "15"}, TypeError, "sell_price must be a number"),
         ({"discount": 1.0}, ValueError, "discount"),
-        ({"expected_sales": "guess"}, ValueError, "expected_sales must be one of exact, truncated; got 'guess'"),
+        (
+            {"expected_sales": "guess"},
+            ValueError,
+            "expected_sales must be one of exact, truncated; got 'guess'",
+        ),
         ({"cost_scale": (0.0, -1.0)}, ValueError, "low must be below high"),
         ({"render_mode": "vr"}, ValueError, "render_mode must be None or one of ansi, rgb_array, human"),
         ({"order_cost": 0.0, "holding_cost": 0.0, "sell_price": 0.0}, ValueError, "raw costs must differ"),

@@ -186,7 +186,9 @@ def test_bad_policies_and_occupancies_are_refused_by_name(vector, error, message
 
 def test_policies_must_sum_to_one_in_each_state():
     mdp = two_states()
-    with pytest.raises(ValueError, match=r"policy must sum to 1 over each state's pairs, but it sums to 0\.9 in state 0"):
+    with pytest.raises(
+        ValueError, match=r"policy must sum to 1 over each state's pairs, but it sums to 0\.9 in state 0"
+    ):
         mdp.occupancy_of([0.4, 0.5, 1.0])
     with pytest.raises(ValueError, match="policy must not be negative; entry 0"):
         mdp.occupancy_of([-0.5, 1.5, 1.0])

@@ -1,0 +1,51 @@
+"""Every example that a reader may copy runs: docstrings and the README's Python blocks."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rlfd_gym
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = [name for _, name, _ in pkgutil.walk_packages(rlfd_gym.__path__, "rlfd_gym.")]
+README = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_docstrings_run(name):
+    module = importlib.import_module(name)
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def test_docstring_examples_are_found_at_all():
+    counts = [doctest.testmod(importlib.import_module(name)).attempted for name in MODULES]
+    assert sum(counts) > 15
+
+
+@pytest.mark.parametrize("block", README, ids=range(len(README)))
+def test_the_readmes_examples_run(block, tmp_path):
+    # What a line's comment shows after `# ->` must be among what the block prints.
+    result = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    for shown in re.findall(r"# -> (.*)", block):
+        assert shown in result.stdout
+
+
+def test_the_readme_has_an_example_and_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+    assert README
+    assert "make compare" in text
+    assert "make test" in text
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in rlfd_gym.__all__:
+        assert getattr(rlfd_gym, name).__doc__

@@ -1,0 +1,133 @@
+"""What an installation brings, and what importing costs: each in a fresh interpreter."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(code: str, cwd: Path, **environment: str) -> str:
+    """The output of some Python in a fresh interpreter, started elsewhere."""
+    environment = {**os.environ, **environment}
+    result = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """A wheel of this tree, built as `pip wheel .` would."""
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*command, "--wheel-dir", str(out), str(ROOT)], check=True, capture_output=True)
+    (path,) = out.glob("*.whl")
+    return path
+
+
+def test_a_wheel_holds_the_package_and_claims_no_other_name(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    top = {name.split("/")[0] for name in names}
+    assert top == {"rlfd_gym", next(name for name in top if name.endswith(".dist-info"))}
+    for expected in (
+        "py.typed",
+        "mdp.py",
+        "envs/inventory.py",
+        "envs/windy_gridworld.py",
+        "baselines/__init__.py",
+    ):
+        assert f"rlfd_gym/{expected}" in names
+    metadata = next(name for name in names if name.endswith("entry_points.txt"))
+    assert "[gymnasium.envs]" in zipfile.ZipFile(wheel).read(metadata).decode()
+
+
+IMPORTS = """if True:
+    import json, rlfd_gym, rlfd_gym.envs, rlfd_gym.baselines, gymnasium as gym
+    mdp = gym.make("rlfd_gym/Inventory-v0").unwrapped.mdp
+    print(json.dumps([rlfd_gym.__file__, mdp.n_pairs, rlfd_gym.envs.InventoryEnv.__module__]))
+"""
+
+
+def test_the_wheel_and_the_tree_give_the_same_imports_from_anywhere(wheel, tmp_path):
+    unpacked = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    from_tree = json.loads(run(IMPORTS, elsewhere))
+    from_wheel = json.loads(run(IMPORTS, elsewhere, PYTHONPATH=str(unpacked)))
+    assert from_wheel[0].startswith(str(unpacked))
+    assert from_tree[1:] == from_wheel[1:] == [136, "rlfd_gym.envs.inventory"]
+
+
+def test_the_folders_are_not_importable_by_their_own_names(tmp_path):
+    code = "import importlib.util as u; print([n for n in ('envs','baselines','tests','scripts') if u.find_spec(n)])"
+    assert run(code, tmp_path).strip() == "[]"
+
+
+def test_importing_loads_nothing_heavy(tmp_path):
+    code = """if True:
+        import sys, rlfd_gym
+        heavy = ["torch", "imitation", "stable_baselines3", "scipy", "numba", "matplotlib", "PIL", "pygame", "joblib"]
+        print([name for name in heavy if name in sys.modules])
+        rlfd_gym.TabularMDP
+        print([name for name in heavy if name in sys.modules and name != "scipy"])
+    """
+    assert run(code, tmp_path).split("\n")[:2] == ["[]", "[]"]
+
+
+def test_environments_are_made_after_importing_gymnasium_alone(tmp_path):
+    code = 'import gymnasium as gym; print(gym.make("rlfd_gym:rlfd_gym/Inventory-v0").spec.id)'
+    assert run(code, tmp_path).strip() == "rlfd_gym/Inventory-v0"
+
+
+@pytest.mark.skipif(not gymnasium.__version__.startswith("0.29"), reason="Gymnasium 1.x ignores the entry point")
+def test_the_entry_point_registers_without_any_import(tmp_path):
+    assert [ep for ep in entry_points(group="gymnasium.envs") if ep.value == "rlfd_gym.registration:register_envs"]
+    code = """if True:
+        import warnings; warnings.simplefilter("error")
+        import sys, gymnasium as gym
+        before = set(sys.modules)
+        print(gym.make("rlfd_gym/WindyGridworld-v0").spec.id)
+        print(sorted(n for n in before if n.startswith("rlfd_gym")))
+    """
+    made, loaded = run(code, tmp_path).strip().split("\n")
+    assert made == "rlfd_gym/WindyGridworld-v0"
+    # Importing Gymnasium loads these two light modules of ours, nothing more.
+    assert loaded == "['rlfd_gym', 'rlfd_gym.registration']"
+
+
+def test_registering_twice_is_harmless(recwarn):
+    import rlfd_gym
+
+    rlfd_gym.register_envs()
+    assert not recwarn.list
+
+
+def test_the_trainer_without_its_extra_says_what_to_install(tmp_path):
+    code = """if True:
+        import sys
+        sys.modules["imitation"] = None    # as if it were not installed
+        import rlfd_gym
+        try:
+            rlfd_gym.RLfDTrainer
+        except ImportError as error:
+            print(error)
+    """
+    assert 'pip install "rlfd-gym[imitation]"' in run(code, tmp_path)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    import rlfd_gym
+
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        rlfd_gym.Nonsense  # noqa: B018
+    assert {"TabularMDP", "cost_of_env"} <= set(dir(rlfd_gym))
