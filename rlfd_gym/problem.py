@@ -1,0 +1,205 @@
+r"""RLfD_α, the regularised min-max problem of the paper, and a certificate for any candidate answer.
+
+    min over c ∈ [-1,1]ⁿ, u ∈ [-1,1]^S   max over μ in the simplex
+        L(c, u, μ) = α‖c - ĉ‖² + <μ_E - μ, c - Tγᵀu>
+
+with n pairs, S states, the expert's occupancy μ_E, the prior ĉ and its weight α. It is IO-AL_α of the paper without
+constraints: α‖c - ĉ‖² + ρ_c(π_E) - ρ*_c over costs c, the distance to the prior plus the expert's regret.
+
+**The duality gap is closed form.** Let q = c - Tγᵀu (the slack), d = μ_E - μ and c*(μ) the cost that answers μ best,
+c*ᵢ = clip(ĉᵢ - dᵢ/2α, -1, 1), or -sign(dᵢ) for α = 0. Maximising over μ and minimising over (c, u) give
+
+    upper = α‖c - ĉ‖² + <μ_E, q> - minᵢ qᵢ            lower = α‖c* - ĉ‖² + <d, c*> - ‖Tγ d‖₁
+
+and lower ≤ optimum ≤ upper for every feasible point. Their difference is computed as the sum of three terms, none of
+them negative, so that a small gap is not lost in the rounding of two large bounds:
+
+    gap = Σᵢ (cᵢ - c*ᵢ) (α (cᵢ + c*ᵢ - 2ĉᵢ) + dᵢ)     how far the cost is from the best answer to μ
+        + <μ, q - min q>                              complementary slackness: is μ optimal for c?
+        + ‖Tγ d‖₁ - <u, Tγ d>                         is μ an occupancy?
+
+(from <μ_E, q> = <μ, q> + <d, c> - <u, Tγ d>).
+
+**The convergence theorem.** Algorithm 1 with η_cu = ε/(4 v_cu) and η_μ = ε/(4 v_μ) has an expected gap of at most ε
+after T = max{16 (n+S) / (ε η_cu), 8 log n / (ε η_μ)} steps, where v_cu and v_μ bound the second moments of the gradient
+estimators. The paper's lemma for v_μ = n (2 + 4(1+γ²)/(1-γ)²) holds. Its lemma for (c, u),
+
+    v_cu = 64 α² n + 4(1+γ²)/(1-γ)² + 8,
+
+does not: it squares n · 2α(cᵢ - ĉᵢ) but keeps n only once. Here is a bound that holds (`bound="corrected"`). The
+estimator for c is a eᵢ + w with a = 2αn(cᵢ - ĉᵢ), i uniform, and w = e_{i_E} - e_{i_t} drawn independently of i. Let
+D = 1 + max|ĉ|, so that |cᵢ - ĉᵢ| ≤ D on the box. Then
+
+    E‖a eᵢ + w‖² = E a² + 2 E[a wᵢ] + E‖w‖²,
+    E a²     = 4α²n² · mean (cᵢ - ĉᵢ)²  ≤ 4α²n²D²,
+    2 E[a wᵢ] = 2 · (1/n) Σᵢ 2αn(cᵢ - ĉᵢ)(μ_E - μ)ᵢ ≤ 4αD ‖μ_E - μ‖₁ ≤ 8αD,      E‖w‖² ≤ 2.
+
+The estimator for u is (x - y)/(1-γ) with x = e_s - γ e_s', y likewise. Its entries are at most 1+γ in absolute value
+and their absolute values add up to at most 2(1+γ), so ‖x - y‖² ≤ 2(1+γ)². The two parts are orthogonal, hence
+
+    v_cu = 4α²n²D² + 8αD + 2 + 2(1+γ)²/(1-γ)².
+
+A prior outside the box is allowed; `bound="paper"` then replaces the 2 that it has for max|c - ĉ| by max(2, D).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp import TabularMDP
+
+BOUNDS = ("corrected", "paper")
+FEASIBILITY = 1e-9  # how far outside its set a point may be by rounding
+
+
+@dataclass(frozen=True, eq=False)
+class RLfDProblem:
+    """The learning problem: an MDP, an expert, a prior cost and how much the prior weighs.
+
+    Args:
+        mdp: the environment's tables.
+        expert: μ_E, the expert's occupancy over pairs: exact, or estimated from demonstrations.
+        prior: ĉ, the guess of the cost over pairs; it may leave [-1, 1]. `None` needs `alpha=0`.
+        alpha: α ≥ 0. At 0 the expert is imitated; the larger, the more the prior decides.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
+        >>> problem = RLfDProblem(env.mdp, expert, prior=env.cost_for(4, 2, 14), alpha=0.1)
+        >>> constant = np.zeros(env.mdp.n_states)
+        >>> upper, lower = problem.bounds(np.clip(problem.prior, -1, 1), constant, expert)
+        >>> upper - lower == problem.duality_gap(np.clip(problem.prior, -1, 1), constant, expert) > 0
+        True
+    """
+
+    mdp: TabularMDP
+    expert: FloatArray = field(repr=False)
+    prior: FloatArray = field(repr=False)
+    alpha: float
+
+    def __init__(
+        self, mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike | None = None, alpha: float = 0.0
+    ) -> None:
+        """Check and copy."""
+        if not isinstance(mdp, TabularMDP):
+            raise TypeError(f"mdp must be a TabularMDP, got {type(mdp).__name__}; see TabularMDP.from_env")
+        weight = _checks.number("alpha", alpha, 0.0)
+        mu = _checks.distribution("expert", expert, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)").copy()
+        if prior is None:
+            if weight > 0:
+                raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
+            guess = np.zeros(mdp.n_pairs)
+        else:
+            guess = _checks.pair_vector("prior", prior, mdp.n_pairs).copy()
+        for array in (mu, guess):
+            array.flags.writeable = False
+        for name, value in (("mdp", mdp), ("expert", mu), ("prior", guess), ("alpha", weight)):
+            object.__setattr__(self, name, value)
+
+    def lagrangian(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
+        """L(c, u, μ)."""
+        c, u, mu = self._point(cost, value, occupancy)
+        return float(self.alpha * np.sum((c - self.prior) ** 2) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
+
+    def gradients(
+        self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(∇_c L, ∇_u L, -∇_μ L): the directions that Algorithm 1 estimates, each to be descended."""
+        c, u, mu = self._point(cost, value, occupancy)
+        d = self.expert - mu
+        return 2 * self.alpha * (c - self.prior) + d, -self.mdp.flow(d), c - self.mdp.flow_transpose(u)
+
+    def best_cost(self, occupancy: ArrayLike) -> FloatArray:
+        """c*(μ), the cost in the box that minimises L for this μ; 0 where α = 0 and every cost does."""
+        d = self.expert - np.asarray(occupancy, dtype=np.float64)
+        if self.alpha == 0:
+            return -np.sign(d)
+        return np.clip(self.prior - d / (2 * self.alpha), -1.0, 1.0)
+
+    def bounds(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
+        """(upper, lower): certified bounds on the optimum of RLfD_α, from a feasible point."""
+        c, u, mu = self._feasible_point(cost, value, occupancy)
+        q = c - self.mdp.flow_transpose(u)
+        d = self.expert - mu
+        imbalance = self.mdp.flow(d)
+        best = self.best_cost(mu)
+        upper = self.alpha * np.sum((c - self.prior) ** 2) + self.expert @ q - q.min()
+        gap = (
+            np.sum((c - best) * (self.alpha * (c + best - 2 * self.prior) + d))
+            + mu @ (q - q.min())
+            + np.abs(imbalance).sum()
+            - u @ imbalance
+        )
+        return float(upper), float(upper - max(gap, 0.0))
+
+    def duality_gap(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
+        """How far the point may be from optimal: at most this much in the value of RLfD_α."""
+        upper, lower = self.bounds(cost, value, occupancy)
+        return upper - lower
+
+    def second_moments(self, bound: str = "corrected") -> tuple[float, float]:
+        """(v_cu, v_μ), the bounds on the second moments of the two gradient estimators."""
+        if bound not in BOUNDS:
+            raise ValueError(f"bound must be one of {', '.join(BOUNDS)}; got {bound!r}")
+        n, gamma, alpha = self.mdp.n_pairs, self.mdp.discount, self.alpha
+        distance = 1.0 + float(np.abs(self.prior).max())
+        if bound == "paper":
+            v_cu = 16 * alpha**2 * n * max(2.0, distance) ** 2 + 4 * (1 + gamma**2) / (1 - gamma) ** 2 + 8
+        else:
+            v_cu = 4 * (alpha * n * distance) ** 2 + 8 * alpha * distance + 2 + 2 * ((1 + gamma) / (1 - gamma)) ** 2
+        return v_cu, n * (2 + 4 * (1 + gamma**2) / (1 - gamma) ** 2)
+
+    def step_sizes(self, epsilon: float, bound: str = "corrected") -> tuple[float, float]:
+        """(η_cu, η_μ) of the convergence theorem for an expected gap of at most `epsilon`."""
+        accuracy = _checks.number("epsilon", epsilon, 0.0, np.inf, open_ends=True)
+        v_cu, v_mu = self.second_moments(bound)
+        return accuracy / (4 * v_cu), accuracy / (4 * v_mu)
+
+    def iterations(self, epsilon: float, bound: str = "corrected") -> int:
+        """T of the convergence theorem: after as many steps of those sizes the expected gap is at most `epsilon`."""
+        accuracy = _checks.number("epsilon", epsilon, 0.0, np.inf, open_ends=True)
+        return max(1, math.ceil(self._steps_times_accuracy_squared(bound) / accuracy**2))
+
+    def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
+        """The ε that the theorem promises after `n_iterations` steps of its sizes: `iterations`, inverted."""
+        steps = _checks.integer("n_iterations", n_iterations, 1)
+        return math.sqrt(self._steps_times_accuracy_squared(bound) / steps)
+
+    def _steps_times_accuracy_squared(self, bound: str) -> float:
+        """T ε², which does not depend on ε."""
+        v_cu, v_mu = self.second_moments(bound)
+        n, n_states = self.mdp.n_pairs, self.mdp.n_states
+        return max(64 * (n + n_states) * v_cu, 32 * math.log(n) * v_mu)
+
+    def _point(
+        self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        n, n_states = self.mdp.n_pairs, self.mdp.n_states
+        return (
+            _checks.pair_vector("cost", cost, n),
+            _checks.finite_vector("value", value, n_states, "state (mdp.n_states)"),
+            _checks.pair_vector("occupancy", occupancy, n),
+        )
+
+    def _feasible_point(
+        self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The point itself, if it is in the box and the simplex: for others the bounds would mean nothing."""
+        c, u, mu = self._point(cost, value, occupancy)
+        for name, vector in (("cost", c), ("value", u)):
+            worst = int(np.argmax(np.abs(vector)))
+            if abs(vector[worst]) > 1 + FEASIBILITY:
+                raise ValueError(f"{name} must lie in [-1, 1] for bounds to hold; entry {worst} is {vector[worst]}")
+        if mu.min() < -FEASIBILITY or abs(mu.sum() - 1) > FEASIBILITY * max(1, self.mdp.n_pairs) ** 0.5:
+            raise ValueError(
+                f"occupancy must be a probability vector for bounds to hold; its least entry is {mu.min()} "
+                f"and it sums to {mu.sum()}"
+            )
+        return np.clip(c, -1, 1), np.clip(u, -1, 1), np.maximum(mu, 0.0)
