@@ -16,12 +16,37 @@ if TYPE_CHECKING:
     from rlfd_gym.adapters import cost_of_env
     from rlfd_gym.forward import Plan
     from rlfd_gym.mdp import TabularMDP
+    from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
+    from rlfd_gym.problem import RLfDProblem
+    from rlfd_gym.smd import solve_smd
+    from rlfd_gym.solution import History, Solution
 
 __version__ = "0.1.0"
 
-__all__ = ["Plan", "TabularMDP", "cost_of_env", "register_envs"]
+__all__ = [
+    "BlackBoxProblem",
+    "History",
+    "Plan",
+    "RLfDProblem",
+    "SampledExpert",
+    "Solution",
+    "TabularMDP",
+    "cost_of_env",
+    "register_envs",
+    "solve_smd",
+]
 
-_HOME = {"Plan": "forward", "TabularMDP": "mdp", "cost_of_env": "adapters"}
+_HOME = {
+    "BlackBoxProblem": "oracles",
+    "History": "solution",
+    "Plan": "forward",
+    "RLfDProblem": "problem",
+    "SampledExpert": "oracles",
+    "Solution": "solution",
+    "TabularMDP": "mdp",
+    "cost_of_env": "adapters",
+    "solve_smd": "smd",
+}
 _NEEDS_IMITATION = {"RLfDTrainer"}
 
 register_envs()

@@ -7,7 +7,7 @@ import numpy as np
 
 
 @numba.njit(cache=True, nogil=True)
-def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs):  # type: ignore[no-untyped-def]
+def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs):
     """best = L u and the first greedy pair of each state; returns the least and largest entry of L u - u."""
     low, high = np.inf, -np.inf
     for s in range(u.size):
@@ -27,7 +27,7 @@ def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs
 
 
 @numba.njit(cache=True, nogil=True)
-def improve(data, indices, indptr, state_starts, stage, discount, u):  # type: ignore[no-untyped-def]
+def improve(data, indices, indptr, state_starts, stage, discount, u):
     """u(s) ← (L u)(s) in place, through the states and back: news travels along whole paths at once."""
     n = u.size
     for step in range(2 * n):
@@ -42,7 +42,7 @@ def improve(data, indices, indptr, state_starts, stage, discount, u):  # type: i
 
 
 @numba.njit(cache=True, nogil=True)
-def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):  # type: ignore[no-untyped-def]
+def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
     """n_sweeps times u ← stage + γ P u for the pair chosen in each state; returns the new u."""
     out = np.empty_like(u)
     for _ in range(n_sweeps):
@@ -57,7 +57,7 @@ def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):  # typ
 
 
 @numba.njit(cache=True, nogil=True)
-def gauss_seidel(data, indices, indptr, discount, rhs):  # type: ignore[no-untyped-def]
+def gauss_seidel(data, indices, indptr, discount, rhs):
     """An approximate solution of x = rhs + γ M x: from zero, one sweep through the rows and one back."""
     n = rhs.size
     x = np.zeros(n)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, bicgstab, splu
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import FloatArray
+from rlfd_gym._checks import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rlfd_gym.mdp import TabularMDP
@@ -43,8 +43,14 @@ def occupancy_of(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
 def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
     """The policy that divides each state's mass as `occupancy` does; only the ratios within a state matter."""
     mu = _checks.nonnegative("occupancy", _checks.pair_vector("occupancy", occupancy, mdp.n_pairs))
-    mass = mdp.sum_by_state(mu)[mdp.pair_states]
-    return np.where(mass > 0, mu / np.where(mass > 0, mass, 1.0), mdp.uniform_policy())
+    return shares(mu, mdp.state_starts)
+
+
+def shares(weights: FloatArray, state_starts: IntArray) -> FloatArray:
+    """Each pair's share of its state's weight; equal shares where a state has none."""
+    counts = np.diff(state_starts)
+    totals = np.repeat(np.add.reduceat(weights, state_starts[:-1]), counts)
+    return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), np.repeat(1.0 / counts, counts))
 
 
 def value_of(mdp: TabularMDP, policy: ArrayLike, cost: ArrayLike) -> FloatArray:

@@ -58,8 +58,51 @@ BOUNDS = ("corrected", "paper")
 FEASIBILITY = 1e-9  # how far outside its set a point may be by rounding
 
 
+class ConvergenceTheorem:
+    """The convergence theorem of Algorithm 1, for any problem that has these sizes. See the module's docstring."""
+
+    n_pairs: int
+    n_states: int
+    discount: float
+    prior: FloatArray
+    alpha: float
+
+    def second_moments(self, bound: str = "corrected") -> tuple[float, float]:
+        """(v_cu, v_μ), the bounds on the second moments of the two gradient estimators."""
+        if bound not in BOUNDS:
+            raise ValueError(f"bound must be one of {', '.join(BOUNDS)}; got {bound!r}")
+        n, gamma, alpha = self.n_pairs, self.discount, self.alpha
+        distance = 1.0 + float(np.abs(self.prior).max())
+        if bound == "paper":
+            v_cu = 16 * alpha**2 * n * max(2.0, distance) ** 2 + 4 * (1 + gamma**2) / (1 - gamma) ** 2 + 8
+        else:
+            v_cu = 4 * (alpha * n * distance) ** 2 + 8 * alpha * distance + 2 + 2 * ((1 + gamma) / (1 - gamma)) ** 2
+        return v_cu, n * (2 + 4 * (1 + gamma**2) / (1 - gamma) ** 2)
+
+    def step_sizes(self, epsilon: float, bound: str = "corrected") -> tuple[float, float]:
+        """(η_cu, η_μ) of the convergence theorem for an expected gap of at most `epsilon`."""
+        accuracy = _checks.number("epsilon", epsilon, 0.0, np.inf, open_ends=True)
+        v_cu, v_mu = self.second_moments(bound)
+        return accuracy / (4 * v_cu), accuracy / (4 * v_mu)
+
+    def iterations(self, epsilon: float, bound: str = "corrected") -> int:
+        """T of the convergence theorem: after as many steps of those sizes the expected gap is at most `epsilon`."""
+        accuracy = _checks.number("epsilon", epsilon, 0.0, np.inf, open_ends=True)
+        return max(1, math.ceil(self._steps_times_accuracy_squared(bound) / accuracy**2))
+
+    def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
+        """The ε that the theorem promises after `n_iterations` steps of its sizes: `iterations`, inverted."""
+        steps = _checks.integer("n_iterations", n_iterations, 1)
+        return math.sqrt(self._steps_times_accuracy_squared(bound) / steps)
+
+    def _steps_times_accuracy_squared(self, bound: str) -> float:
+        """T ε², which does not depend on ε."""
+        v_cu, v_mu = self.second_moments(bound)
+        return max(64 * (self.n_pairs + self.n_states) * v_cu, 32 * math.log(self.n_pairs) * v_mu)
+
+
 @dataclass(frozen=True, eq=False)
-class RLfDProblem:
+class RLfDProblem(ConvergenceTheorem):
     """The learning problem: an MDP, an expert, a prior cost and how much the prior weighs.
 
     Args:
@@ -83,10 +126,11 @@ class RLfDProblem:
     expert: FloatArray = field(repr=False)
     prior: FloatArray = field(repr=False)
     alpha: float
+    n_pairs: int
+    n_states: int
+    discount: float
 
-    def __init__(
-        self, mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike | None = None, alpha: float = 0.0
-    ) -> None:
+    def __init__(self, mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike | None = None, alpha: float = 0.0) -> None:
         """Check and copy."""
         if not isinstance(mdp, TabularMDP):
             raise TypeError(f"mdp must be a TabularMDP, got {type(mdp).__name__}; see TabularMDP.from_env")
@@ -100,7 +144,9 @@ class RLfDProblem:
             guess = _checks.pair_vector("prior", prior, mdp.n_pairs).copy()
         for array in (mu, guess):
             array.flags.writeable = False
-        for name, value in (("mdp", mdp), ("expert", mu), ("prior", guess), ("alpha", weight)):
+        values = {"mdp": mdp, "expert": mu, "prior": guess, "alpha": weight}
+        sizes = {"n_pairs": mdp.n_pairs, "n_states": mdp.n_states, "discount": mdp.discount}
+        for name, value in (values | sizes).items():
             object.__setattr__(self, name, value)
 
     def lagrangian(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
@@ -143,40 +189,6 @@ class RLfDProblem:
         """How far the point may be from optimal: at most this much in the value of RLfD_α."""
         upper, lower = self.bounds(cost, value, occupancy)
         return upper - lower
-
-    def second_moments(self, bound: str = "corrected") -> tuple[float, float]:
-        """(v_cu, v_μ), the bounds on the second moments of the two gradient estimators."""
-        if bound not in BOUNDS:
-            raise ValueError(f"bound must be one of {', '.join(BOUNDS)}; got {bound!r}")
-        n, gamma, alpha = self.mdp.n_pairs, self.mdp.discount, self.alpha
-        distance = 1.0 + float(np.abs(self.prior).max())
-        if bound == "paper":
-            v_cu = 16 * alpha**2 * n * max(2.0, distance) ** 2 + 4 * (1 + gamma**2) / (1 - gamma) ** 2 + 8
-        else:
-            v_cu = 4 * (alpha * n * distance) ** 2 + 8 * alpha * distance + 2 + 2 * ((1 + gamma) / (1 - gamma)) ** 2
-        return v_cu, n * (2 + 4 * (1 + gamma**2) / (1 - gamma) ** 2)
-
-    def step_sizes(self, epsilon: float, bound: str = "corrected") -> tuple[float, float]:
-        """(η_cu, η_μ) of the convergence theorem for an expected gap of at most `epsilon`."""
-        accuracy = _checks.number("epsilon", epsilon, 0.0, np.inf, open_ends=True)
-        v_cu, v_mu = self.second_moments(bound)
-        return accuracy / (4 * v_cu), accuracy / (4 * v_mu)
-
-    def iterations(self, epsilon: float, bound: str = "corrected") -> int:
-        """T of the convergence theorem: after as many steps of those sizes the expected gap is at most `epsilon`."""
-        accuracy = _checks.number("epsilon", epsilon, 0.0, np.inf, open_ends=True)
-        return max(1, math.ceil(self._steps_times_accuracy_squared(bound) / accuracy**2))
-
-    def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
-        """The ε that the theorem promises after `n_iterations` steps of its sizes: `iterations`, inverted."""
-        steps = _checks.integer("n_iterations", n_iterations, 1)
-        return math.sqrt(self._steps_times_accuracy_squared(bound) / steps)
-
-    def _steps_times_accuracy_squared(self, bound: str) -> float:
-        """T ε², which does not depend on ε."""
-        v_cu, v_mu = self.second_moments(bound)
-        n, n_states = self.mdp.n_pairs, self.mdp.n_states
-        return max(64 * (n + n_states) * v_cu, 32 * math.log(n) * v_mu)
 
     def _point(
         self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from rlfd_gym import TabularMDP
+from rlfd_gym import RLfDProblem, TabularMDP
 
 
 def _distribution(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -48,3 +48,29 @@ def random_cost(mdp: TabularMDP, seed: int) -> np.ndarray:
 
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def make_problem(seed: int, n_states: int = 5, n_actions: int = 3, discount: float = 0.7, alpha: float = 0.1):
+    """A random problem with a random expert, who need not be optimal for anything, and a random prior."""
+    mdp = make_mdp(seed, n_states, n_actions, discount)
+    expert = mdp.occupancy_of(random_policy(mdp, seed + 1))
+    return RLfDProblem(mdp, expert, random_cost(mdp, seed + 2), alpha)
+
+
+@st.composite
+def problems(draw: st.DrawFn, max_states: int = 5, max_actions: int = 3, max_discount: float = 0.95) -> RLfDProblem:
+    """Random problems; the prior may leave the box, the expert may be sampled rather than a true occupancy."""
+    mdp = draw(mdps(max_states, max_actions, max_discount))
+    rng = np.random.default_rng(draw(seeds))
+    expert = mdp.occupancy_of(random_policy(mdp, int(rng.integers(2**32))))
+    if draw(st.booleans()):
+        expert = rng.multinomial(50, expert / expert.sum()) / 50
+    prior = rng.uniform(-1, 1, mdp.n_pairs) * draw(st.sampled_from([0.5, 1.0, 3.0]))
+    return RLfDProblem(mdp, expert, prior, draw(st.sampled_from([0.0, 1e-3, 0.1, 2.0])))
+
+
+def random_point(problem: RLfDProblem, seed: int):
+    """A random feasible (c, u, μ)."""
+    rng = np.random.default_rng(seed)
+    n, n_states = problem.n_pairs, problem.n_states
+    return rng.uniform(-1, 1, n), rng.uniform(-1, 1, n_states), rng.dirichlet(np.full(n, 0.5))

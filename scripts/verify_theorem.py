@@ -1,0 +1,164 @@
+"""Does the convergence theorem hold? The paper's 6 x 6 gridworld at the theorem's own step sizes.
+
+    python scripts/verify_theorem.py                     # minutes on two cores
+    python scripts/verify_theorem.py --quick             # ε = 1, seconds
+
+For each α, Algorithm 1 runs T(ε) steps of the theorem's sizes, once with the paper's second-moment bound and, where T
+allows, with the corrected one; the mean duality gap over runs must be at most ε. The plot shows the gap against
+iterations next to that of the paper's fixed step size 1e-2. Writes `theorem.csv` and `theorem.png` to the output folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from rlfd_gym.envs import WindyGridworldEnv
+
+from rlfd_gym import RLfDProblem, Solution, solve_smd
+
+ALPHAS = (0.0, 0.1, 0.25)
+FIXED = 1e-2
+COLOURS = {"paper": "#0072B2", "corrected": "#009E73", "fixed": "#D55E00"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One row of the result."""
+
+    alpha: float
+    steps: str
+    n_iterations: int
+    n_runs: int
+    mean_gap: float
+    std_gap: float
+    epsilon: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether the theorem's promise was kept; fixed steps promise nothing."""
+        if self.steps == "fixed":
+            return "-"
+        return "holds" if self.mean_gap <= self.epsilon else "VIOLATED"
+
+
+def main() -> None:
+    """Run, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epsilon", type=float, default=0.1, help="the promised gap (default 0.1)")
+    parser.add_argument("--runs", type=int, default=4, help="runs to average over (default 4)")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default 2)")
+    parser.add_argument("--most", type=float, default=4e8, help="leave out settings whose T is larger (default 4e8)")
+    parser.add_argument("--quick", action="store_true", help="ε = 1 and two runs")
+    parser.add_argument("--out", type=Path, default=Path("results/theorem"), help="output folder")
+    options = parser.parse_args()
+    epsilon, runs = (1.0, 2) if options.quick else (options.epsilon, options.runs)
+
+    outcomes: list[Outcome] = []
+    curves: dict[tuple[float, str], Solution] = {}
+    print(f"{'alpha':>6} {'step sizes':<10} {'T':>14} {'runs':>5} {'mean gap':>10} {'std':>9}  gap <= {epsilon:g}?")
+    for alpha in ALPHAS:
+        problem = paper_problem(alpha)
+        for steps in ("paper", "corrected", "fixed"):
+            n_iterations = problem.iterations(epsilon, "paper" if steps == "fixed" else steps)
+            if n_iterations > options.most:
+                print(f"{alpha:>6g} {steps:<10} {n_iterations:>14,}  left out: more than {options.most:,.0f} steps")
+                continue
+            solution = solve_smd(
+                problem,
+                n_iterations=n_iterations,
+                step_size=FIXED if steps == "fixed" else None,
+                epsilon=None if steps == "fixed" else epsilon,
+                bound="paper" if steps == "fixed" else steps,
+                n_runs=runs,
+                n_jobs=options.jobs,
+                record_every=max(1, n_iterations // 2000),
+                progress_bar=True,
+            )
+            gap, std = solution.history.duality_gap[-1], solution.history.duality_gap_std[-1]
+            outcome = Outcome(alpha, steps, solution.n_iterations, runs, float(gap), float(std), epsilon)
+            outcomes.append(outcome)
+            curves[alpha, steps] = solution
+            print(
+                f"{alpha:>6g} {steps:<10} {n_iterations:>14,} {runs:>5} {gap:>10.4f} {std:>9.4f}  {outcome.verdict}",
+                flush=True,
+            )
+    write(options.out / "theorem.csv", table(outcomes))
+    write(options.out / "theorem.png", figure(curves, epsilon))
+    print(f"\nwritten: {options.out / 'theorem.csv'}, {options.out / 'theorem.png'}")
+    if any(outcome.verdict == "VIOLATED" for outcome in outcomes):
+        raise SystemExit("the theorem was violated")
+
+
+def paper_problem(alpha: float) -> RLfDProblem:
+    """The 6 x 6 grid, an expert with 30% random moves, and as prior the truth on a random half of its cells."""
+    env = gym.make("rlfd_gym/WindyGridworld-v0", height=6, width=6).unwrapped
+    assert isinstance(env, WindyGridworldEnv)
+    mdp = env.mdp
+    policy = 0.7 * mdp.optimal(env.cost).policy + 0.3 * mdp.uniform_policy()
+    known = np.zeros(mdp.n_states, dtype=bool)
+    rng = np.random.default_rng(0)
+    for cells in (env.obstacles, env.goals):
+        states = np.array([env.state_of(*cell) for cell in cells])
+        known[rng.choice(states, size=len(states) // 2, replace=False)] = True
+    return RLfDProblem(mdp, mdp.occupancy_of(policy), np.where(known[mdp.pair_states], env.cost, 0.0), alpha)
+
+
+def table(outcomes: list[Outcome]) -> bytes:
+    """The rows as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["alpha", "steps", "n_iterations", "n_runs", "mean_gap", "std_gap", "epsilon", "verdict"])
+    for o in outcomes:
+        writer.writerow([o.alpha, o.steps, o.n_iterations, o.n_runs, o.mean_gap, o.std_gap, o.epsilon, o.verdict])
+    return text.getvalue().encode()
+
+
+def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> bytes:
+    """The gap against iterations, one panel per α."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    labels = {"paper": "theorem's steps, stated bound", "corrected": "theorem's steps, corrected bound"}
+    figure, axes = plt.subplots(1, len(ALPHAS), figsize=(11, 3.6), sharey=True, layout="constrained")
+    for axis, alpha in zip(axes, ALPHAS, strict=True):
+        for (own, steps), solution in curves.items():
+            if own == alpha:
+                label = labels.get(steps, f"fixed steps {FIXED:g}, as in the paper's figures")
+                axis.loglog(solution.history.iteration, solution.history.duality_gap, color=COLOURS[steps], label=label)
+        axis.axhline(epsilon, color="black", linestyle=":", linewidth=1, label=f"promised gap ε = {epsilon:g}")
+        axis.set_title(f"α = {alpha:g}")
+        axis.set_xlabel("iterations")
+    axes[0].set_ylabel("duality gap, mean over runs")
+    handles, names = [], []
+    for axis in axes:
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            if name not in names:
+                handles.append(handle)
+                names.append(name)
+    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
+    image = io.BytesIO()
+    figure.savefig(image, dpi=150, format="png")
+    plt.close(figure)
+    return image.getvalue()
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
+        temporary.write(content)
+    os.replace(temporary.name, path)
+
+
+if __name__ == "__main__":
+    main()
