@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from rlfd_gym.envs.rendering import draw_stock
-from rlfd_gym.envs.tabular import TabularEnv
 from scipy.stats import poisson
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.costs import CostScale
+from rlfd_gym.envs.rendering import draw_stock
+from rlfd_gym.envs.tabular import TabularEnv
 from rlfd_gym.mdp import TabularMDP
 
 EXPECTED_SALES = ("exact", "truncated")

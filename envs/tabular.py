@@ -13,10 +13,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from rlfd_gym.envs.rendering import Window
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.envs.rendering import Window
 from rlfd_gym.mdp import TabularMDP
 
 

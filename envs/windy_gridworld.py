@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, paper_layout, random_layout
-from rlfd_gym.envs.rendering import draw_grid
-from rlfd_gym.envs.tabular import TabularEnv
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import IntArray
+from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, paper_layout, random_layout
+from rlfd_gym.envs.rendering import draw_grid
+from rlfd_gym.envs.tabular import TabularEnv
 from rlfd_gym.mdp import TabularMDP
 
 ACTIONS = ("up", "down", "left", "right")

@@ -10,17 +10,23 @@ baseline take turns, and the best of several turns counts, so that other work on
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
+
+from rlfd_gym import RLfDProblem, solve_smd
 from rlfd_gym.envs import TabularEnv
 
-import rlfd_gym  # noqa: F401  (registers the environments)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # where the plain references live
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,120 @@ def oracle() -> Iterator[Line]:
         )
 
 
+def smd() -> Iterator[Line]:
+    """A step of SMD-RLfD against plain NumPy, its growth with the problem, memory, and two jobs against one."""
+    jobs = [
+        _PlainSteps(_learning_problem(10)),
+        _SmdSteps(_learning_problem(10), 400_000),
+        _SmdSteps(_learning_problem(500), 4_000_000),
+        _SmdSteps(_learning_problem(10), 400_000, record_every=400),
+    ]
+    for _ in range(8):
+        for job in jobs:
+            job.take_turn()
+    best = [job.seconds_per_step() for job in jobs]
+    yield Line(
+        "SMD-RLfD, 400 pairs, a step",
+        f"{best[1] * 1e9:.0f} ns",
+        f"NumPy {best[0] * 1e6:.0f} µs",
+        best[0] / best[1],
+        "at least 800 times faster",
+        best[0] / best[1] >= 800,
+    )
+    yield Line(
+        "SMD-RLfD, 1,000,000 pairs, a step",
+        f"{best[2] * 1e9:.0f} ns",
+        f"400 pairs {best[1] * 1e9:.0f} ns",
+        best[2] / best[1],
+        "at most 6",
+        best[2] / best[1] <= 6,
+    )
+    yield Line(
+        "SMD-RLfD, 400 pairs, a step with the gap every 400 steps",
+        f"{best[3] * 1e9:.0f} ns",
+        f"without {best[1] * 1e9:.0f} ns",
+        best[3] / best[1],
+        "at most 2",
+        best[3] / best[1] <= 2,
+    )
+    problem = _learning_problem(10)
+    a, b = _take_turns(
+        lambda: solve_smd(problem, n_iterations=10_000_000, n_runs=4, n_jobs=2),
+        lambda: solve_smd(problem, n_iterations=10_000_000, n_runs=4),
+        turns=3,
+    )
+    yield Line(
+        "SMD-RLfD, four runs on two cores", f"{a:.1f} s", f"on one {b:.1f} s", b / a, "at least 1.7", b / a >= 1.7
+    )
+    peak = int(subprocess.run([sys.executable, "-c", MEMORY], check=True, capture_output=True, text=True).stdout)
+    gib = peak / 2**20
+    yield Line(
+        "SMD-RLfD, 4,000,000 pairs, peak memory of the process",
+        f"{gib:.2f} GiB",
+        "2 GiB",
+        gib / 2,
+        "below 1",
+        gib < 2,
+    )
+
+
+MEMORY = """if True:
+    import resource, gymnasium as gym, numpy as np, rlfd_gym
+    env = gym.make("rlfd_gym/WindyGridworld-v0", height=1000, width=1000).unwrapped
+    n = env.mdp.n_pairs
+    problem = rlfd_gym.RLfDProblem(env.mdp, np.full(n, 1 / n), env.cost, 1e-5)
+    rlfd_gym.solve_smd(problem, n_iterations=1_000_000)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def _learning_problem(side: int) -> RLfDProblem:
+    """A windy grid, an expert with 30% random moves and the true cost as prior."""
+    env = _grid(side)
+    mdp = env.mdp
+    policy = 0.7 * mdp.optimal(env.cost).policy + 0.3 * mdp.uniform_policy()
+    return RLfDProblem(mdp, mdp.occupancy_of(policy), env.cost, alpha=40 / mdp.n_pairs)
+
+
+class _SmdSteps:
+    """Times solves with few and with many steps; the difference is what the steps took, without the set-up."""
+
+    def __init__(self, problem: RLfDProblem, window: int, record_every: int | None = None) -> None:
+        largest = 2 * problem.n_pairs / (1 - problem.discount)
+        steps = (1e-2, 0.5 / largest)  # the largest η_μ that the theorem allows
+        self.window, self.few, self.many = window, np.inf, np.inf
+        start = solve_smd(problem, n_iterations=10_000, step_size=steps, record_every=record_every)
+        self.solve = partial(solve_smd, problem, step_size=steps, record_every=record_every, initial=start)
+
+    def take_turn(self) -> None:
+        few, many = _take_turns(
+            lambda: self.solve(n_iterations=4096), lambda: self.solve(n_iterations=4096 + self.window), turns=1
+        )
+        self.few, self.many = min(self.few, few), min(self.many, many)
+
+    def seconds_per_step(self) -> float:
+        return (self.many - self.few) / self.window
+
+
+class _PlainSteps:
+    """Times the plain NumPy implementation in the tests."""
+
+    def __init__(self, problem: RLfDProblem, window: int = 2000) -> None:
+        n = problem.n_pairs
+        self.arguments = problem, 1e-2, 1e-2, (np.zeros(n), np.zeros(problem.n_states), np.full(n, 1 / n)), window
+        self.window, self.best = window, np.inf
+
+    def take_turn(self) -> None:
+        from reference import plain_smd
+
+        start = time.perf_counter()
+        plain_smd(*self.arguments, np.random.default_rng(0))
+        self.best = min(self.best, time.perf_counter() - start)
+
+    def seconds_per_step(self) -> float:
+        return self.best / self.window
+
+
 def _take_turns(first: Callable[[], object], second: Callable[[], object], turns: int) -> tuple[float, float]:
     """The best time of each, in seconds, over alternating turns."""
     times: tuple[list[float], list[float]] = ([], [])
@@ -163,7 +283,12 @@ def _unwrapped(name: str, **kwargs: object) -> TabularEnv:
     return env
 
 
-BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {"forward": forward, "build": build, "oracle": oracle}
+BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
+    "forward": forward,
+    "build": build,
+    "oracle": oracle,
+    "smd": smd,
+}
 
 
 if __name__ == "__main__":

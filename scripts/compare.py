@@ -6,9 +6,9 @@ python scripts/compare.py
 from __future__ import annotations
 
 import gymnasium as gym
-from rlfd_gym.envs import TabularEnv
 
 import rlfd_gym
+from rlfd_gym.envs import TabularEnv
 
 TASKS = ("rlfd_gym/Inventory-v0", "rlfd_gym/WindyGridworld-v0")
 

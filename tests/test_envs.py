@@ -7,6 +7,7 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
+
 from rlfd_gym.envs import TabularEnv
 
 IDS = ["rlfd_gym/Inventory-v0", "rlfd_gym/InventoryPaper-v0", "rlfd_gym/WindyGridworld-v0"]

@@ -7,6 +7,7 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+
 from rlfd_gym.envs import WindyGridworldEnv, ascii_layout, paper_layout, random_layout
 from rlfd_gym.envs.windy_gridworld import ACTIONS
 
