@@ -26,6 +26,7 @@ from rlfd_gym.envs.tabular import TabularEnv
 from rlfd_gym.mdp import TabularMDP
 
 EXPECTED_SALES = ("exact", "truncated")
+NEGLIGIBLE = 1e-20  # far below rounding: leaving such demands out keeps large capacities sparse
 
 
 class InventoryEnv(TabularEnv):
@@ -108,14 +109,10 @@ class InventoryEnv(TabularEnv):
         """Build the tables."""
         self.max_inventory = m = _checks.integer("max_inventory", max_inventory, 1)
         self.demand_mean = _checks.number("demand_mean", demand_mean, 0.0)
-        self.limit_orders = limit_orders
-        self.parameters = np.array(
-            [
-                _checks.number("order_cost", order_cost),
-                _checks.number("holding_cost", holding_cost),
-                _checks.number("sell_price", sell_price),
-            ]
-        )
+        if not isinstance(limit_orders, (bool, np.bool_)):
+            raise TypeError(f"limit_orders must be True or False, got {limit_orders!r}")
+        self.limit_orders = bool(limit_orders)
+        self.parameters = _prices(order_cost, holding_cost, sell_price)
         if expected_sales not in EXPECTED_SALES:
             raise ValueError(f"expected_sales must be one of {', '.join(EXPECTED_SALES)}; got {expected_sales!r}")
 
@@ -128,8 +125,9 @@ class InventoryEnv(TabularEnv):
 
         sales = _expected_sales(int(levels.max()), self.demand_mean, m if expected_sales == "truncated" else None)
         self.features = np.column_stack([actions, levels, -sales[levels]])
-        self.features.flags.writeable = False
         raw = self.features @ self.parameters
+        if cost_scale is not None and len(_checks.as_array("cost_scale", cost_scale, np.float64).ravel()) != 2:
+            raise ValueError(f"cost_scale must be a pair (low, high) of money, got {cost_scale!r}")
         self.scale = CostScale.spanning(raw) if cost_scale is None else CostScale(*cost_scale)
         self.last_demand: int | None = None
         super().__init__(mdp, self.scale.to_box(raw), render_mode)
@@ -144,7 +142,7 @@ class InventoryEnv(TabularEnv):
 
         It may leave [-1, 1] where the other prices lead outside this environment's range of money.
         """
-        return self.scale.to_box(self.features @ np.array([order_cost, holding_cost, sell_price], dtype=float))
+        return self.scale.to_box(self.features @ _prices(order_cost, holding_cost, sell_price))
 
     def cut_action(self, state: int, action: int) -> int:
         """At most the free capacity."""
@@ -157,8 +155,7 @@ class InventoryEnv(TabularEnv):
         bad = (s < 0) | (s > m) | (a < 0) | (a > m) | (self.limit_orders & (s + a > m))
         if bad.any():
             self.mdp.pair_index(s, a)  # raises, naming the first offender
-        demand = rng.poisson(self.demand_mean, size=bad.shape)
-        return np.clip(s + a - demand, 0, m)
+        return self._after_demand(s + a, rng.poisson(self.demand_mean, size=bad.shape))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Start from a uniformly drawn stock, or from `options["state"]`."""
@@ -177,10 +174,18 @@ class InventoryEnv(TabularEnv):
         """The stock as a bar, and what happened last."""
         return draw_stock(self.state or 0, self.max_inventory, self.last_action, self.last_demand)
 
-    def _advance(self, state: int, action: int) -> int:
+    def _after_demand(self, level: IntArray | int, demand: IntArray | int) -> IntArray:
+        """What is left of a level, neither below zero nor above capacity."""
+        return np.clip(np.subtract(level, demand), 0, self.max_inventory)
+
+    def _advance(self, state: int, action: int, pair: int) -> int:
         """As `sample_next`, keeping the demand for `info` and for `render`."""
         self.last_demand = int(self.np_random.poisson(self.demand_mean))
-        return min(max(state + action - self.last_demand, 0), self.max_inventory)
+        return int(self._after_demand(state + action, self.last_demand))
+
+    def _lock(self) -> None:
+        super()._lock()
+        self.features.flags.writeable = self.parameters.flags.writeable = False
 
     def _info(self) -> dict[str, Any]:
         info = super()._info()
@@ -195,7 +200,13 @@ def _level_transitions(highest: int, capacity: int, demand_mean: float) -> sp.cs
     table = poisson.pmf(level - s_next, demand_mean)
     table[:, 0] = poisson.sf(np.arange(highest + 1) - 1, demand_mean)
     table[:, capacity] = poisson.cdf(np.arange(highest + 1) - capacity, demand_mean)
-    return sp.csr_array(table)
+    return sp.csr_array(np.where(table < NEGLIGIBLE, 0.0, table))
+
+
+def _prices(order_cost: float, holding_cost: float, sell_price: float) -> FloatArray:
+    """(c_o, c_h, c_s), checked."""
+    named = {"order_cost": order_cost, "holding_cost": holding_cost, "sell_price": sell_price}
+    return np.array([_checks.number(name, price) for name, price in named.items()])
 
 
 def _expected_sales(highest: int, demand_mean: float, largest_demand: int | None) -> FloatArray:

@@ -62,6 +62,8 @@ def ascii_layout(ascii_map: str) -> tuple[int, int, Cells, Cells]:
     ... ''')
     (2, 3, [(0, 1)], [(1, 0)])
     """
+    if not isinstance(ascii_map, str):
+        raise TypeError(f"ascii_map must be a string, got {type(ascii_map).__name__}")
     lines = [line.strip() for line in ascii_map.strip().splitlines()]
     if not lines or len({len(line) for line in lines}) != 1:
         raise ValueError(f"ascii_map must have lines of one length, got lengths {[len(line) for line in lines]}")

@@ -43,7 +43,7 @@ class TabularEnv(gym.Env[Any, Any], ABC):
             raise ValueError(f"render_mode must be None or one of {', '.join(modes)}; got {render_mode!r}")
         self.mdp = mdp
         self.cost = cost
-        self.cost.flags.writeable = False
+        self._lock()
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Discrete(mdp.n_states)
         self.action_space = gym.spaces.Discrete(mdp.n_actions)
@@ -90,9 +90,10 @@ class TabularEnv(gym.Env[Any, Any], ABC):
             draw = np.searchsorted(self._initial_cdf, self.np_random.random() * self._initial_cdf[-1], side="right")
             self.state = int(draw)
         else:
-            self.state = _checks.integer('options["state"]', wanted, 0)
-            if self.state >= self.mdp.n_states:
-                raise ValueError(f'options["state"] must lie in 0..{self.mdp.n_states - 1}, got {self.state}')
+            state = _checks.integer('options["state"]', wanted, 0)
+            if state >= self.mdp.n_states:
+                raise ValueError(f'options["state"] must lie in 0..{self.mdp.n_states - 1}, got {state}')
+            self.state = state
         self.last_action = None
         if self.render_mode == "human":
             self.render()
@@ -102,11 +103,13 @@ class TabularEnv(gym.Env[Any, Any], ABC):
         """One transition. An infeasible action is replaced by `cut_action`."""
         if self.state is None:
             raise gym.error.ResetNeeded("call reset() before step()")
-        if not self.action_space.contains(np.int64(action)):
+        number = int(_checks.integers("action", action).item())
+        if not 0 <= number < self.mdp.n_actions:
             raise ValueError(f"action must lie in 0..{self.mdp.n_actions - 1}, got {action!r}")
-        taken = self.cut_action(self.state, int(action))
-        reward = -float(self.cost[self.mdp.pair_index(self.state, taken)])
-        self.state = self._advance(self.state, taken)
+        taken = self.cut_action(self.state, number)
+        pair = self._pair(self.state, taken)
+        reward = 0.0 - float(self.cost[pair])
+        self.state = self._advance(self.state, taken, pair)
         self.last_action = taken
         if self.render_mode == "human":
             self.render()
@@ -135,13 +138,28 @@ class TabularEnv(gym.Env[Any, Any], ABC):
             self._window.close()
             self._window = None
 
-    def _advance(self, state: int, action: int) -> int:
+    def _pair(self, state: int, action: int) -> int:
+        """The pair of a feasible action: `mdp.pair_index` for one step at a time."""
+        first, end = self.mdp.state_starts[state : state + 2]
+        return int(first) + int(np.searchsorted(self.mdp.pair_actions[first:end], action))
+
+    def _advance(self, state: int, action: int, pair: int) -> int:
         """The next state, drawn with the environment's own generator."""
         return int(self.sample_next(state, action, self.np_random))
 
+    def _lock(self) -> None:
+        """The tables are not to be written to."""
+        self.cost.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled arrays are writeable: lock them again."""
+        self.__dict__.update(state)
+        self._lock()
+
     def _info(self) -> dict[str, Any]:
         """The `info` dictionary: the mask of feasible actions, as Taxi has it."""
-        assert self.state is not None
+        if self.state is None:
+            raise gym.error.ResetNeeded("call reset() first")
         mask = np.zeros(self.mdp.n_actions, dtype=np.int8)
         first, end = self.mdp.state_starts[self.state : self.state + 2]
         mask[self.mdp.pair_actions[first:end]] = 1

@@ -128,13 +128,15 @@ class WindyGridworldEnv(TabularEnv):
 
     def cell_of(self, state: int) -> tuple[int, int]:
         """The (row, column) of a state."""
+        if not 0 <= state < self.height * self.width:
+            raise ValueError(f"state must lie in 0..{self.height * self.width - 1}, got {state}")
         return divmod(int(state), self.width)
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
         """The transition oracle, vectorised; a state or action that is not there is a `ValueError`."""
         pairs = self.mdp.pair_index(states, actions)
         blows = rng.random(size=pairs.shape) < self.wind
-        return np.where(blows, self._windy[pairs], self._calm[pairs]).astype(np.int64)
+        return np.asarray(np.where(blows, self._windy[pairs], self._calm[pairs]), dtype=np.int64)
 
     def render_text(self) -> str:
         """The grid as text, `A` for the agent."""
@@ -148,6 +150,11 @@ class WindyGridworldEnv(TabularEnv):
         """The grid from above: obstacles vermilion, goals green, the agent a blue disc."""
         return draw_grid(self.cells, self.cell_of(self.state or 0))
 
+    def _advance(self, state: int, action: int, pair: int) -> int:
+        """As `sample_next`, for one pair."""
+        blows = self.np_random.random() < self.wind
+        return int(self._windy[pair] if blows else self._calm[pair])
+
     def _arrivals(self, drift: IntArray) -> NDArray[np.int32]:
         """Where each pair leads under a given drift."""
         row, column = np.divmod(np.arange(self.height * self.width, dtype=np.int32)[:, None], self.width)
@@ -158,7 +165,7 @@ class WindyGridworldEnv(TabularEnv):
 
     def _cell_arrays(self, name: str, cells: Sequence[tuple[int, int]]) -> tuple[IntArray, IntArray]:
         """Rows and columns of cells, all of them on the grid."""
-        array = _checks.integers(name, cells)
+        array = _checks.integers(name, sorted(cells) if isinstance(cells, (set, frozenset)) else cells)
         if array.size == 0:
             array = array.reshape(0, 2)
         if array.ndim != 2 or array.shape[1] != 2:
@@ -194,7 +201,7 @@ def _layout(
     rows = 10 if height is None else _checks.integer("height", height, 1)
     columns = 10 if width is None else _checks.integer("width", width, 1)
     if by_cells:
-        return rows, columns, obstacles or [], goals or []
+        return rows, columns, [] if obstacles is None else obstacles, [] if goals is None else goals
     if layout_seed is not None:
-        return rows, columns, *random_layout(rows, columns, layout_seed)
+        return rows, columns, *random_layout(rows, columns, _checks.integer("layout_seed", layout_seed, 0))
     return rows, columns, *paper_layout(rows, columns)

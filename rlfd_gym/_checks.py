@@ -1,4 +1,4 @@
-"""Checks at the border: every public function hands its array arguments through one of these.
+"""Checks at the border, for the arguments that users hand in.
 
 Each returns the argument as a clean float array, or raises an error that names the argument, what came and
 what was expected.
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SUM_TOLERANCE = 1e-8  # how far probabilities may be from summing to one
+SUM_TOLERANCE = 1e-6  # how far probabilities may be from summing to one (float32 tables); they are then normalised
 
 
 def finite_vector(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
@@ -48,17 +48,17 @@ def nonnegative(name: str, vector: FloatArray) -> FloatArray:
 
 
 def distribution(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
-    """A probability vector: nonnegative, summing to one up to `SUM_TOLERANCE`."""
+    """A probability vector: nonnegative, summing to one up to `SUM_TOLERANCE`, and then made to."""
     vector = nonnegative(name, finite_vector(name, values, length, per))
     total = vector.sum()
     if abs(total - 1.0) > SUM_TOLERANCE:
         raise ValueError(f"{name} must sum to 1, but it sums to {total}")
-    return vector
+    return vector / total
 
 
 def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, open_ends: bool = False) -> float:
     """`value` as a float inside [low, high], or (low, high) with `open_ends`."""
-    if isinstance(value, bool) or not isinstance(value, (Real, np.number)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}: {value!r}")
     result = float(value)
     inside = low < result < high if open_ends else low <= result <= high
@@ -79,14 +79,27 @@ def integer(name: str, value: Any, low: int) -> int:
 
 def integers(name: str, values: ArrayLike) -> IntArray:
     """`values` as an int64 array; floats are refused rather than rounded."""
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, got an array of {array.dtype}")
+    if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} holds {array.max()}, which is no index")
     return array.astype(np.int64, copy=False)
 
 
+def as_array(name: str, values: Any, dtype: Any = None) -> NDArray[Any]:
+    """`values` as an array; ragged nests and things that are no numbers are refused by name."""
+    try:
+        return np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array: {error}") from None
+
+
 def discount_factor(value: Any) -> float:
-    """The discount γ, strictly between 0 and 1."""
-    return number("discount", value, 0.0, 1.0, open_ends=True)
+    """The discount γ, strictly between 0 and 1, and far enough from 1 for double precision to tell."""
+    discount = number("discount", value, 0.0, 1.0, open_ends=True)
+    if 1.0 - discount < 1e-12:
+        raise ValueError(f"discount must be at most 1 - 1e-12 in double precision, got {value!r}")
+    return discount

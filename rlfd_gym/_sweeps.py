@@ -57,12 +57,14 @@ def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
 
 
 @numba.njit(cache=True, nogil=True)
-def gauss_seidel(data, indices, indptr, discount, rhs):
-    """An approximate solution of x = rhs + γ M x: from zero, one sweep through the rows and one back."""
+def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
+    """An approximate solution of x = rhs + γ M x: from zero, n_sweeps times through the rows and back."""
     n = rhs.size
     x = np.zeros(n)
-    for step in range(2 * n):
-        i = step if step < n else 2 * n - 1 - step
+    for step in range(2 * n * n_sweeps):
+        i = step % (2 * n)
+        if i >= n:
+            i = 2 * n - 1 - i
         total, diagonal = 0.0, 0.0
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]

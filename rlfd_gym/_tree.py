@@ -37,7 +37,8 @@ def aligned(length: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 def tree_shape(n: int) -> tuple[np.ndarray, int]:
     """The first node of each level, that of the weights first, and the number of nodes."""
-    levels, size, nodes = [], 0, n
+    levels: list[int] = []
+    size, nodes = 0, n
     while nodes > 1 or not levels:
         nodes = -(-nodes // FAN)
         levels.append(size)

@@ -53,6 +53,8 @@ def model_of_env(
     env: Any, *, discount: float | None = None, initial: ArrayLike | None = None
 ) -> tuple[TabularMDP, FloatArray]:
     """The MDP of an environment and its true cost. See `TabularMDP.from_env`."""
+    if isinstance(env, type):
+        raise TypeError(f"env must be an environment, got the class {env.__name__}; make one first")
     base = unwrap(env)
     if _has(base, "mdp", "cost"):
         return _own_model(base, discount, initial)
@@ -94,6 +96,8 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
     from rlfd_gym.mdp import TabularMDP
 
     table = _rows(base.P)
+    if not table:
+        raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")
     entries = [
         (pair, float(p), int(s_next), float(r), bool(done))
         for pair, (_, _, outcomes) in enumerate(table)
@@ -124,7 +128,9 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
             UserWarning,
             stacklevel=4,
         )
-        initial = ~terminal / np.count_nonzero(~terminal)
+        initial = ~terminal / max(1, np.count_nonzero(~terminal))
+        if terminal.all():
+            raise ValueError("env: every state of P is terminal; pass initial= to start in one all the same")
     mdp = TabularMDP(transitions, states, actions, initial, discount)
     # Taxi lists moves into its terminal states from states that no episode enters: those may be ignored.
     mixed = ~done & (p > 0) & terminal[s_next] & (_reachable(mdp) & ~terminal)[states[pair]]
@@ -167,6 +173,8 @@ def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple
     dense = np.asarray(base.transition_matrix, dtype=np.float64)
     reward = np.asarray(base.reward_matrix, dtype=np.float64)
     n_states, n_actions, _ = dense.shape
+    if reward.shape != dense.shape[: reward.ndim]:
+        raise ValueError(f"env: reward_matrix has shape {reward.shape}, which does not fit {dense.shape} transitions")
     if reward.ndim == 3:
         expected = np.einsum("sap,sap->sa", dense, reward)
     else:

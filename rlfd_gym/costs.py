@@ -45,6 +45,8 @@ class CostScale:
     def spanning(cls, raw: ArrayLike) -> CostScale:
         """The scale that maps the smallest raw cost to -1 and the largest to 1."""
         values = np.asarray(raw, dtype=np.float64)
+        if values.size == 0:
+            raise ValueError("raw costs must not be empty")
         low, high = float(values.min()), float(values.max())
         if low == high:
             raise ValueError(f"raw costs must differ to set a scale, but all of them are {low}; give low and high")

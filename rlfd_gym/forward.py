@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "policy-iteration", "value-iteration", "linear-program")
 SWEEPS = 10
+PATIENCE = 1000  # rounds of value iteration without progress, which only rounding or a discount next to one can cause
 VALUE_TOLERANCE = 1e-9  # promised, for costs up to one
 TIE_TOLERANCE = 1e-10  # what the choice among near-equal actions may cost the policy, for costs up to one
 
@@ -55,7 +56,7 @@ class Plan:
     value: FloatArray
     """V*, over states, within `value_error` of the truth."""
     policy: FloatArray
-    """An optimal policy, over pairs; deterministic, except that the linear program may mix tied actions."""
+    """A deterministic optimal policy, over pairs."""
     expected_cost: float
     """ρ* = <ν₀, V*>."""
     value_error: float
@@ -74,9 +75,11 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     if method == "auto":
         method = "policy-iteration" if mdp.n_states <= LU_STATES else "value-iteration"
-    if method == "linear-program":
-        return _linear_program(mdp, c)
-    solve = _policy_iteration if method == "policy-iteration" else _value_iteration
+    solve = {
+        "policy-iteration": _policy_iteration,
+        "value-iteration": _value_iteration,
+        "linear-program": _linear_program,
+    }[method]
     return _certified_plan(mdp, c, solve(mdp, c))
 
 
@@ -86,13 +89,14 @@ def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
     scale = max(1.0, float(np.abs(cost).max()))
     if error > VALUE_TOLERANCE * scale:
         warnings.warn(
-            f"the optimal value is only known to within {error:.1e}, not {VALUE_TOLERANCE * scale:.0e}: "
-            f"discount {mdp.discount} is too close to one for double precision",
+            f"the optimal value is only known to within {error:.1e}, not {VALUE_TOLERANCE * scale:.0e}, "
+            f"because the discount {mdp.discount} is so close to one",
             RuntimeWarning,
             stacklevel=4,
         )
     policy = np.zeros(mdp.n_pairs)
     policy[_first_within(mdp, q, best + _tie_tolerance(mdp, cost))] = 1.0
+    value.flags.writeable = policy.flags.writeable = False
     return Plan(mdp, value, policy, float(mdp.initial @ value), error)
 
 
@@ -138,9 +142,12 @@ def _value_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
     work = {"improve": 3.0, "evaluate": 1.0 + SWEEPS * mdp.n_states / mdp.n_pairs}
     speed = dict.fromkeys(work, np.inf)
     kind, span, turn = "improve", np.inf, 0
+    least, stalled = np.inf, 0
     while True:
         low, high = _sweeps.bellman(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u, best, pairs)
-        if gain * (high - low) <= target:
+        stalled = 0 if high - low < 0.999 * least else stalled + 1
+        least = min(least, high - low)
+        if gain * (high - low) <= target or stalled > PATIENCE:
             return np.asarray(best + gain * (high + low) / 2)
         if turn > 1:
             speed[kind] = np.log(span / (high - low)) / work[kind]
@@ -157,17 +164,18 @@ def _value_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
             u = _sweeps.evaluate(p.data, p.indices, p.indptr, pairs, stage, discount, u, SWEEPS)
 
 
-def _linear_program(mdp: TabularMDP, cost: FloatArray) -> Plan:
-    """MDP-P, min <μ, c> over μ ≥ 0 with Tγ μ = ν₀; states that it never enters get the uniform policy."""
-    precision = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    result = linprog(
-        cost, A_eq=mdp.flow_matrix(), b_eq=mdp.initial, bounds=(0, None), method="highs", options=precision
-    )
+def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
+    """The value of the policy that solves MDP-P: min <μ, c> over μ ≥ 0 with Tγ μ = ν₀.
+
+    An optimal policy is optimal from every start, so ν₀ is taken uniform here: the program then visits every state.
+    """
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    scaled = cost / max(1.0, float(np.abs(cost).max()))
+    start = np.full(mdp.n_states, 1.0 / mdp.n_states)
+    result = linprog(scaled, A_eq=mdp.flow_matrix(), b_eq=start, bounds=(0, None), method="highs", options=options)
     if result.status != 0:
         raise RuntimeError(f"HiGHS did not solve the linear program of the MDP: {result.message}")
-    policy = policy_of(mdp, np.maximum(result.x, 0.0))
-    value, error, _, _ = _bounded_value(mdp, cost, value_of(mdp, policy, cost))
-    return Plan(mdp, value, policy, float(result.fun), error)
+    return value_of(mdp, policy_of(mdp, np.maximum(result.x, 0.0)), cost)
 
 
 def _bellman(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -184,7 +192,7 @@ def _first_within(mdp: TabularMDP, q: FloatArray, limit: FloatArray) -> IntArray
 
 
 def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:
-    """Actions this close to the best count as tied: the policy then loses at most `TIE_TOLERANCE` max|c|."""
+    """Actions this close to the best count as tied: the policy then loses at most `TIE_TOLERANCE` max(1, max|c|)."""
     return TIE_TOLERANCE * (1 - mdp.discount) * max(1.0, float(np.abs(cost).max()))
 
 

@@ -124,14 +124,14 @@ class TabularMDP:
         >>> TabularMDP.from_dense(P, discount=0.9, feasible=[[True, True], [True, False]]).n_pairs
         3
         """
-        dense = np.asarray(P, dtype=np.float64)
+        dense = _checks.as_array("P", P, np.float64)
         if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
             raise ValueError(f"P has shape {dense.shape}, expected (n_states, n_actions, n_states)")
         n_states, n_actions, _ = dense.shape
         if feasible is None:
             mask = np.ones((n_states, n_actions), dtype=bool)
         else:
-            mask = np.asarray(feasible)
+            mask = _checks.as_array("feasible", feasible)
             if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
                 raise ValueError(
                     f"feasible must be a boolean array of shape {(n_states, n_actions)}, "
@@ -167,7 +167,11 @@ class TabularMDP:
         >>> mdp.pair_index([0, 1], [1, 0]).tolist()
         [1, 2]
         """
-        s, a = np.broadcast_arrays(_checks.integers("states", states), _checks.integers("actions", actions))
+        s, a = _checks.integers("states", states), _checks.integers("actions", actions)
+        try:
+            s, a = np.broadcast_arrays(s, a)
+        except ValueError:
+            raise ValueError(f"states and actions have shapes {s.shape} and {a.shape}, expected one shape") from None
         known = (s >= 0) & (s < self.n_states) & (a >= 0) & (a < self.n_actions)
         first, last = (
             self.state_starts[np.where(known, s, 0)],
@@ -268,6 +272,7 @@ def _transition_matrix(transitions: Any) -> sp.csr_array:
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > _checks.SUM_TOLERANCE:
         raise ValueError(f"transitions: the probabilities of row {worst} must sum to 1, but they sum to {sums[worst]}")
+    matrix.data /= np.repeat(sums, np.diff(matrix.indptr))
     return matrix
 
 

@@ -9,7 +9,8 @@ Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or
 solved as sparse systems: by an LU factorisation while that is cheap, above that by BiCGSTAB preconditioned with a
 symmetric Gauss-Seidel sweep (the sweep carries mass along paths, the Krylov space spreads it), either repeated on the
 residual r = b + γ M x - x until ‖r‖ ≤ `TOLERANCE` ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that
-proves the answer. Where a solver does not make progress, the step x ← x + r does: it shrinks r by γ at least.
+proves the answer. Where BiCGSTAB does not make progress, as on long cycles, plain Gauss-Seidel sweeps take over: with
+M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is at most γ times as large in the norm at hand.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
 def shares(weights: FloatArray, state_starts: IntArray) -> FloatArray:
     """Each pair's share of its state's weight; equal shares where a state has none."""
     counts = np.diff(state_starts)
+    weights = weights / max(weights.max(), np.finfo(float).tiny)  # no overflow in the sums
     totals = np.repeat(np.add.reduceat(weights, state_starts[:-1]), counts)
     return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), np.repeat(1.0 / counts, counts))
 
@@ -68,7 +70,7 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > _checks.SUM_TOLERANCE:
         raise ValueError(f"policy must sum to 1 over each state's pairs, but it sums to {sums[worst]} in state {worst}")
-    return pi
+    return pi / sums[mdp.pair_states]
 
 
 def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:
@@ -86,21 +88,17 @@ def solve_discounted(matrix: sp.csr_array, rhs: FloatArray, discount: float, *, 
     if n <= LU_STATES:
         solve = splu(sp.csc_array(system)).solve
     else:
-        from rlfd_gym import _sweeps  # compiled: loaded only for problems that need it
-
         matrix.sort_indices()
-        sweep = partial(_sweeps.gauss_seidel, matrix.data, matrix.indices, matrix.indptr, discount)
-        solve = partial(_krylov, system, LinearOperator((n, n), matvec=sweep, dtype=np.float64))
+        solve = partial(_krylov, system, matrix, discount)
 
     x, r = np.zeros(n), rhs
-    size = np.linalg.norm(rhs, norm)
-    target = TOLERANCE * size  # as ‖x‖ is at most ‖rhs‖/(1-γ), this is `TOLERANCE` relative to that
+    target = TOLERANCE * np.linalg.norm(rhs, norm)
     while (before := np.linalg.norm(r, norm)) > target:
         candidate = x + solve(r)
         r_new = rhs - system @ candidate
-        if not np.linalg.norm(r_new, norm) <= discount * before:
-            # Not even as good as one step of the fixed-point iteration, which contracts for certain.
-            candidate = x + r
+        if not np.linalg.norm(r_new, norm) <= 0.1 * before:
+            solve = partial(_sweep, matrix, discount)  # slow but certain
+            candidate = x + solve(r)
             r_new = rhs - system @ candidate
             if np.linalg.norm(r_new, norm) > (1 + discount) / 2 * before:
                 break  # only rounding can do this: x is as exact as floating point allows
@@ -108,6 +106,14 @@ def solve_discounted(matrix: sp.csr_array, rhs: FloatArray, discount: float, *, 
     return np.asarray(x)
 
 
-def _krylov(system: sp.csr_array, preconditioner: LinearOperator, rhs: FloatArray) -> FloatArray:
-    """A rough solution of a sparse system; the caller measures how rough."""
-    return np.asarray(bicgstab(system, rhs, rtol=1e-6, atol=0.0, maxiter=100, M=preconditioner)[0])
+def _krylov(system: sp.csr_array, matrix: sp.csr_array, discount: float, rhs: FloatArray) -> FloatArray:
+    """A rough solution by preconditioned BiCGSTAB; the caller measures how rough."""
+    sweep = LinearOperator(system.shape, matvec=partial(_sweep, matrix, discount, n_sweeps=1), dtype=np.float64)
+    return np.asarray(bicgstab(system, rhs, rtol=1e-6, atol=0.0, maxiter=100, M=sweep)[0])
+
+
+def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray, n_sweeps: int = 200) -> FloatArray:
+    """A rough solution by symmetric Gauss-Seidel sweeps, each of which shrinks the residual by γ² at least."""
+    from rlfd_gym import _sweeps  # compiled: loaded only for problems that need it
+
+    return np.asarray(_sweeps.gauss_seidel(matrix.data, matrix.indices, matrix.indptr, discount, rhs.ravel(), n_sweeps))

@@ -39,7 +39,7 @@ def test_toy_text_tables_agree_with_the_environments_own(name, kwargs):
     env = gym.make(newest(name), **kwargs).unwrapped
     mdp, cost = TabularMDP.from_env(env), cost_of_env(env)
     assert (mdp.n_states, mdp.n_actions) == (env.observation_space.n, env.action_space.n)
-    np.testing.assert_array_equal(mdp.initial, env.initial_state_distrib)
+    np.testing.assert_allclose(mdp.initial, env.initial_state_distrib, rtol=1e-14)
     terminal = {s for rows in env.P.values() for row in rows.values() for p, s, _, done in row if done and p > 0}
     assert terminal
     for pair, (state, action) in enumerate(zip(mdp.pair_states, mdp.pair_actions, strict=True)):
@@ -202,3 +202,17 @@ def test_anything_else_is_a_type_error_that_says_what_is_supported(env):
     for read in (TabularMDP.from_env, rlfd_gym.cost_of_env):
         with pytest.raises(TypeError, match=r"env must be tabular, got .*; supported are rlfd_gym environments"):
             read(env)
+
+
+@pytest.mark.needs_imitation
+def test_seals_models_in_single_precision_are_read():
+    env = gym.make("seals:seals/Random-v0")
+    mdp = TabularMDP.from_env(env)
+    np.testing.assert_allclose(mdp.transitions.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_a_class_is_not_an_environment():
+    from rlfd_gym.envs import InventoryEnv
+
+    with pytest.raises(TypeError, match="got the class InventoryEnv; make one first"):
+        TabularMDP.from_env(InventoryEnv)

@@ -249,3 +249,35 @@ def test_ppo_can_be_trained(env_id):
     model.learn(6000)
     mean, _ = evaluate_policy(model, env, n_eval_episodes=20, warn=False)
     assert np.isfinite(mean)
+
+
+@every_env
+def test_actions_that_are_no_integers_are_refused(env_id):
+    env = gym.make(env_id).unwrapped
+    env.reset(seed=0)
+    for action in (1.7, "1", None):
+        with pytest.raises(TypeError, match="action must"):
+            env.step(action)
+
+
+@every_env
+def test_a_refused_reset_leaves_the_state_alone(env_id):
+    env = gym.make(env_id).unwrapped
+    env.reset(options={"state": 5})
+    with pytest.raises(ValueError, match="options"):
+        env.reset(options={"state": 99_999})
+    assert env.state == 5
+
+
+@every_env
+def test_the_true_cost_is_locked_also_in_a_copy(env_id):
+    env = gym.make(env_id).unwrapped
+    for own in (env, pickle.loads(pickle.dumps(env))):
+        with pytest.raises(ValueError, match="read-only"):
+            own.cost[0] = 0.0
+
+
+@every_env
+def test_masks_need_a_state(env_id):
+    with pytest.raises(gym.error.ResetNeeded):
+        gym.make(env_id).unwrapped.action_masks()

@@ -87,7 +87,7 @@ def test_a_discount_close_to_one_is_solved(method):
 
 def test_a_discount_beyond_double_precision_is_reported():
     mdp = TabularMDP(np.full((2, 2), 0.5), [0, 1], [0, 0], None, 1 - 1e-9)
-    with pytest.warns(RuntimeWarning, match="too close to one for double precision"):
+    with pytest.warns(RuntimeWarning, match="so close to one"):
         assert mdp.optimal([0.1, 0.7]).value_error > 1e-9
 
 
@@ -111,3 +111,25 @@ def test_a_large_problem_takes_the_same_answer_by_both_ways():
     plan = mdp.optimal(cost)
     np.testing.assert_allclose(mdp.value_of(plan.policy, cost), plan.value, atol=2e-9)
     np.testing.assert_array_equal(plan.policy, mdp.optimal(cost, method="policy-iteration").policy)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_states_that_are_never_entered_are_solved_too(method):
+    mdp = TabularMDP(np.eye(2)[[0, 0, 1, 1]], [0, 0, 1, 1], [0, 1, 0, 1], initial=[1, 0], discount=0.9)
+    plan = mdp.optimal([0.0, 1.0, 0.0, 1.0], method=method)
+    assert plan.policy.tolist() == [1, 0, 1, 0]
+    assert plan.value.tolist() == pytest.approx([0.0, 0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("gap", [1e-7, 1e-9, 1e-11])
+def test_discounts_next_to_one_come_to_an_end(gap):
+    mdp = make_mdp(8, 5, 3, 1 - gap)
+    with pytest.warns(RuntimeWarning, match="so close to one"):
+        plan = mdp.optimal(random_cost(mdp, 9), method="value-iteration")
+    assert plan.value_error > 1e-9
+
+
+def test_a_plan_cannot_be_changed():
+    plan = make_mdp(8, 5, 3, 0.9).optimal(random_cost(make_mdp(8, 5, 3, 0.9), 9))
+    with pytest.raises(ValueError, match="read-only"):
+        plan.policy[0] = 7.0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from strategies import mdps, random_cost, random_policy, seeds
 
@@ -97,7 +98,7 @@ def test_a_useless_solver_leaves_the_work_to_the_fixed_point_iteration(mdp, seed
     mu, value = mdp.occupancy_of(policy), mdp.value_of(policy, cost)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rlfd_gym.occupancy, "LU_STATES", 0)
-        patch.setattr(rlfd_gym.occupancy, "_krylov", lambda system, preconditioner, rhs: rhs * np.nan)
+        patch.setattr(rlfd_gym.occupancy, "_krylov", lambda system, matrix, discount, rhs: rhs * np.nan)
         np.testing.assert_allclose(mdp.occupancy_of(policy), mu, atol=2e-12)
         np.testing.assert_allclose(mdp.value_of(policy, cost), value, atol=2e-12)
 
@@ -105,3 +106,30 @@ def test_a_useless_solver_leaves_the_work_to_the_fixed_point_iteration(mdp, seed
 def test_a_zero_cost_is_worth_nothing():
     mdp = TabularMDP([[1.0]], [0], [0], None, 0.9)
     assert mdp.value_of([1.0], [0.0]).tolist() == [0.0]
+
+
+def test_long_cycles_are_solved():
+    # A permutation of 5000 states defeats Krylov methods: the sweeps must take over.
+    n, rng = 5000, np.random.default_rng(0)
+    order = rng.permutation(n)
+    following = np.empty(n, dtype=int)
+    following[order] = np.roll(order, -1)
+    matrix = sp.csr_array((np.ones(n), following, np.arange(n + 1)), shape=(n, n))
+    mdp = TabularMDP(matrix, np.arange(n), np.zeros(n, dtype=int), None, 0.99)
+    cost = rng.uniform(-1, 1, n)
+    value = mdp.value_of(np.ones(n), cost)
+    np.testing.assert_allclose(value, 0.01 * cost + 0.99 * value[following], atol=1e-13)
+    np.testing.assert_allclose(mdp.flow(mdp.occupancy_of(np.ones(n))), mdp.initial, atol=1e-12)
+
+
+def test_probabilities_in_single_precision_are_normalised():
+    thirds = np.array([1 / 3, 2 / 3], dtype=np.float32)
+    mdp = TabularMDP(np.stack([thirds, thirds, thirds]), [0, 0, 1], [0, 1, 0], thirds, 0.9999)
+    assert mdp.transitions.sum(axis=1).tolist() == pytest.approx([1.0, 1.0, 1.0], abs=1e-15)
+    assert mdp.occupancy_of(np.array([1 / 3, 2 / 3, 1], dtype=np.float32)).sum() == pytest.approx(1.0, abs=1e-12)
+    assert mdp.optimal([1.0, 1.0, 1.0]).value.tolist() == pytest.approx([1.0, 1.0], abs=1e-12)
+
+
+def test_huge_weights_give_a_policy():
+    mdp = TabularMDP(np.ones((2, 1)), [0, 0], [0, 1], None, 0.5)
+    assert mdp.policy_of([1e308, 1e308]).tolist() == [0.5, 0.5]

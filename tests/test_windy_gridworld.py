@@ -144,3 +144,8 @@ def test_a_million_cells_fit_into_four_gibibytes():
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     subprocess.run([sys.executable, "-c", code], check=True, preexec_fn=set_limit)
+
+
+def test_cells_may_be_arrays_and_sets():
+    assert make(goals=np.array([(1, 2)])).goals == [(1, 2)]
+    assert make(obstacles=np.empty((0, 2), dtype=int), goals={(1, 2), (0, 0)}).goals == [(0, 0), (1, 2)]
