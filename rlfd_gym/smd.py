@@ -87,16 +87,15 @@ def solve_smd(
     if not isinstance(problem, (RLfDProblem, BlackBoxProblem)):
         raise TypeError(f"problem must be an RLfDProblem or a BlackBoxProblem, got {type(problem).__name__}")
     steps, etas = _schedule(problem, n_iterations, step_size, epsilon, bound)
+    runs = _initial_runs(problem, _checks.integer("n_runs", n_runs, 1), seed, initial)
     plan = _Plan(
         steps=steps,
         etas=etas,
         uniform_start=step_size is None,
         record_every=0 if record_every is None else _checks.integer("record_every", record_every, 1),
-        keep_last=16 * (2 * problem.n_pairs + problem.n_states) * n_runs <= RESUME_BYTES,
+        keep_last=16 * (2 * problem.n_pairs + problem.n_states) * len(runs) <= RESUME_BYTES,
     )
-    runs = _initial_runs(problem, _checks.integer("n_runs", n_runs, 1), seed, initial)
-    bar = _progress(progress_bar, plan.steps * len(runs))
-    with bar as progress:
+    with _progress(progress_bar, plan.steps * len(runs)) as progress:
         if isinstance(problem, BlackBoxProblem):
             batches = _lockstep(problem, plan, runs, progress.update)
         else:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from strategies import make_problem
 
-from rlfd_gym import RLfDProblem, smd, solve_smd
+from rlfd_gym import RLfDProblem, TabularMDP, smd, solve_smd
 
 
 @pytest.fixture(scope="module")
@@ -249,3 +249,17 @@ def test_solutions_of_another_problem_are_not_gone_on_from(problem):
 def test_something_that_is_no_problem_is_refused():
     with pytest.raises(TypeError, match="problem must be an RLfDProblem or a BlackBoxProblem, got str"):
         solve_smd("inventory")
+
+
+def test_a_problem_with_a_single_pair_is_solved():
+    mdp = TabularMDP([[1.0]], [0], [0], None, 0.9)
+    solution = solve_smd(RLfDProblem(mdp, [1.0], [0.3], 1.0), n_iterations=20_000)
+    assert solution.cost.tolist() == pytest.approx([0.3], abs=0.05)
+    assert solution.policy.tolist() == [1.0]
+
+
+def test_large_solutions_do_not_keep_their_runs(problem, monkeypatch):
+    monkeypatch.setattr(smd, "RESUME_BYTES", 1000)
+    solution = solve_smd(problem, n_iterations=100)
+    with pytest.raises(ValueError, match="initial must be a solution of the same problem by solve_smd that kept"):
+        solve_smd(problem, n_iterations=100, initial=solution)
