@@ -14,6 +14,7 @@ from rlfd_gym.registration import register_envs
 
 if TYPE_CHECKING:
     from rlfd_gym.adapters import cost_of_env
+    from rlfd_gym.exact import project_prior, solve_exact
     from rlfd_gym.forward import Plan
     from rlfd_gym.mdp import TabularMDP
     from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
@@ -32,7 +33,9 @@ __all__ = [
     "Solution",
     "TabularMDP",
     "cost_of_env",
+    "project_prior",
     "register_envs",
+    "solve_exact",
     "solve_smd",
 ]
 
@@ -45,6 +48,8 @@ _HOME = {
     "Solution": "solution",
     "TabularMDP": "mdp",
     "cost_of_env": "adapters",
+    "project_prior": "exact",
+    "solve_exact": "exact",
     "solve_smd": "smd",
 }
 _NEEDS_IMITATION = {"RLfDTrainer"}

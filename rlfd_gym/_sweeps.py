@@ -74,3 +74,65 @@ def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
                 total += data[k] * x[j]
         x[i] = (rhs[i] + discount * total) / (1.0 - discount * diagonal)
     return x
+
+
+@numba.njit(cache=True, nogil=True)
+def bicgstab(data, indices, indptr, discount, rhs, rtol, limit):
+    """A rough solution of x = rhs + γ M x by BiCGSTAB, preconditioned from the right with `gauss_seidel`.
+
+    The vectors are too short for a threaded dot product to pay, so nothing here calls one.
+    """
+    n = rhs.size
+    x, r, shadow = np.zeros(n), rhs.copy(), rhs.copy()
+    p, v = np.zeros(n), np.zeros(n)
+    rho, alpha, omega = 1.0, 1.0, 1.0
+    goal = rtol * rtol * _dot(rhs, rhs)
+    for _ in range(limit):
+        old, rho = rho, _dot(shadow, r)
+        if rho == 0.0 or omega == 0.0:
+            break
+        beta = rho / old * alpha / omega
+        for i in range(n):
+            p[i] = r[i] + beta * (p[i] - omega * v[i])
+        ahead = gauss_seidel(data, indices, indptr, discount, p, 1)
+        _residual_map(data, indices, indptr, discount, ahead, v)
+        alpha = _dot(shadow, v)
+        if alpha == 0.0:
+            break
+        alpha = rho / alpha
+        for i in range(n):
+            x[i] += alpha * ahead[i]
+            r[i] -= alpha * v[i]
+        if _dot(r, r) <= goal:
+            break
+        ahead = gauss_seidel(data, indices, indptr, discount, r, 1)
+        t = np.empty(n)
+        _residual_map(data, indices, indptr, discount, ahead, t)
+        omega = _dot(t, t)
+        if omega == 0.0:
+            break
+        omega = _dot(t, r) / omega
+        for i in range(n):
+            x[i] += omega * ahead[i]
+            r[i] -= omega * t[i]
+        if _dot(r, r) <= goal:
+            break
+    return x
+
+
+@numba.njit(cache=True, nogil=True)
+def _residual_map(data, indices, indptr, discount, x, out):
+    """out = x - γ M x."""
+    for i in range(x.size):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * x[indices[k]]
+        out[i] = x[i] - discount * total
+
+
+@numba.njit(cache=True, nogil=True)
+def _dot(x, y):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total

@@ -77,7 +77,7 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
         method = "policy-iteration" if mdp.n_states <= LU_STATES else "value-iteration"
     solve = {
         "policy-iteration": _policy_iteration,
-        "value-iteration": _value_iteration,
+        "value-iteration": value_iteration,
         "linear-program": _linear_program,
     }[method]
     return _certified_plan(mdp, c, solve(mdp, c))
@@ -128,13 +128,13 @@ def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
         pairs = np.where(better, _first_within(mdp, q, best), pairs)
 
 
-def _value_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
-    """A value whose Bellman residual has a span small enough for the promised accuracy, and to see ties."""
+def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None = None) -> FloatArray:
+    """V* to within `tolerance`; by default to the promised accuracy, and exact enough to see ties."""
     from rlfd_gym import _sweeps  # compiled: loaded only for problems that need it
 
     p, discount = mdp.transitions, mdp.discount
     gain = discount / (1 - discount)
-    target = max(_tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost) * gain)
+    target = max(tolerance or _tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost) * gain)
     stage = (1 - discount) * cost
     u = np.minimum.reduceat(cost, mdp.state_starts[:-1])
     best, pairs = np.empty_like(u), np.empty(mdp.n_states, dtype=np.int64)

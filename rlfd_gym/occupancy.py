@@ -8,7 +8,7 @@ For a policy π, P_π(s, s') = Σ_a π(a|s) P(s'|s, a) and c_π(s) = Σ_a π(a|s
 Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or the ℓ1-norm (occupancies). They are
 solved as sparse systems: by an LU factorisation while that is cheap, above that by BiCGSTAB preconditioned with a
 symmetric Gauss-Seidel sweep (the sweep carries mass along paths, the Krylov space spreads it), either repeated on the
-residual r = b + γ M x - x until ‖r‖ ≤ `TOLERANCE` ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that
+residual r = b + γ M x - x until ‖r‖ ≤ tolerance ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that
 proves the answer. Where BiCGSTAB does not make progress, as on long cycles, plain Gauss-Seidel sweeps take over: with
 M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is at most γ times as large in the norm at hand.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import LinearOperator, bicgstab, splu
+from scipy.sparse.linalg import splu
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
@@ -31,13 +31,22 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-12
 LU_STATES = 2_000  # up to here a factorisation is quick even if it fills up
+KRYLOV_STEPS = 100
+SWEEPS = 200  # of Gauss-Seidel at a time, where Krylov steps do not help
 
 
-def occupancy_of(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
-    """The occupancy of a policy."""
+def occupancy_of(
+    mdp: TabularMDP, policy: ArrayLike, *, source: FloatArray | None = None, tolerance: float = TOLERANCE
+) -> FloatArray:
+    """The occupancy of a policy.
+
+    `source` replaces ν₀ as the right-hand side of Tγ μ = ν₀: for an expert estimated from samples it is Tγ μ_E, which
+    may have negative entries; where these lead to negative mass, that mass is cut off.
+    """
     pi = check_policy(mdp, policy)
     chain = policy_chain(mdp, pi).T.tocsr()
-    states = solve_discounted(chain, (1 - mdp.discount) * mdp.initial, mdp.discount, norm=1)
+    start = mdp.initial if source is None else source
+    states = solve_discounted(chain, (1 - mdp.discount) * start, mdp.discount, norm=1, tolerance=tolerance)
     return np.asarray(np.maximum(states, 0.0)[mdp.pair_states] * pi)
 
 
@@ -81,7 +90,9 @@ def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:
     return mix @ mdp.transitions
 
 
-def solve_discounted(matrix: sp.csr_array, rhs: FloatArray, discount: float, *, norm: float) -> FloatArray:
+def solve_discounted(
+    matrix: sp.csr_array, rhs: FloatArray, discount: float, *, norm: float, tolerance: float = TOLERANCE
+) -> FloatArray:
     """The solution x of x = rhs + γ M x, where M does not increase the given norm (1 or infinity)."""
     n = rhs.shape[0]
     system = sp.eye_array(n, format="csr") - discount * matrix
@@ -89,10 +100,10 @@ def solve_discounted(matrix: sp.csr_array, rhs: FloatArray, discount: float, *, 
         solve = splu(sp.csc_array(system)).solve
     else:
         matrix.sort_indices()
-        solve = partial(_krylov, system, matrix, discount)
+        solve = partial(_krylov, matrix, discount, rtol=max(1e-6, tolerance))
 
     x, r = np.zeros(n), rhs
-    target = TOLERANCE * np.linalg.norm(rhs, norm)
+    target = tolerance * np.linalg.norm(rhs, norm)
     while (before := np.linalg.norm(r, norm)) > target:
         candidate = x + solve(r)
         r_new = rhs - system @ candidate
@@ -106,14 +117,15 @@ def solve_discounted(matrix: sp.csr_array, rhs: FloatArray, discount: float, *, 
     return np.asarray(x)
 
 
-def _krylov(system: sp.csr_array, matrix: sp.csr_array, discount: float, rhs: FloatArray) -> FloatArray:
+def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) -> FloatArray:
     """A rough solution by preconditioned BiCGSTAB; the caller measures how rough."""
-    sweep = LinearOperator(system.shape, matvec=partial(_sweep, matrix, discount, n_sweeps=1), dtype=np.float64)
-    return np.asarray(bicgstab(system, rhs, rtol=1e-6, atol=0.0, maxiter=100, M=sweep)[0])
+    from rlfd_gym import _sweeps  # compiled: loaded only for problems that need it
+
+    return np.asarray(_sweeps.bicgstab(matrix.data, matrix.indices, matrix.indptr, discount, rhs, rtol, KRYLOV_STEPS))
 
 
-def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray, n_sweeps: int = 200) -> FloatArray:
+def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray) -> FloatArray:
     """A rough solution by symmetric Gauss-Seidel sweeps, each of which shrinks the residual by γ² at least."""
     from rlfd_gym import _sweeps  # compiled: loaded only for problems that need it
 
-    return np.asarray(_sweeps.gauss_seidel(matrix.data, matrix.indices, matrix.indptr, discount, rhs.ravel(), n_sweeps))
+    return np.asarray(_sweeps.gauss_seidel(matrix.data, matrix.indices, matrix.indptr, discount, rhs, SWEEPS))

@@ -23,7 +23,7 @@ import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
 
-from rlfd_gym import RLfDProblem, solve_smd
+from rlfd_gym import RLfDProblem, Solution, solve_exact, solve_smd
 from rlfd_gym.envs import TabularEnv
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # where the plain references live
@@ -261,6 +261,72 @@ class _PlainSteps:
         return self.best / self.window
 
 
+def exact() -> Iterator[Line]:
+    """`solve_exact` at 40,000 pairs against HiGHS, which only solves the *forward* linear program of the same MDP."""
+    env, problem = _half_known_grid(100, 0.7, alpha=0.005)
+
+    def highs() -> object:
+        return env.mdp.optimal(env.cost, method="linear-program")
+
+    solutions: list[Solution] = []
+    a, b = _take_turns(lambda: solutions.append(solve_exact(problem)), highs, turns=2)
+    gap = solutions[-1].duality_gap
+    yield Line(
+        f"{solutions[-1].method}, {env.mdp.n_pairs:,} pairs, gap {gap:.0e}",
+        f"{a:.2f} s",
+        f"HiGHS forward {b:.2f} s",
+        a / b,
+        "at most 0.5, gap at most 1e-6",
+        a / b <= 0.5 and gap <= 1e-6,
+    )
+
+
+def exact_large() -> Iterator[Line]:
+    """The matrix-free method against PIQP on the same problems, and a million pairs."""
+    solve_exact(_half_known_grid(30, 0.95, alpha=0.005)[1], "first-order")  # compile
+    for discount in (0.7, 0.95):
+        problem = _half_known_grid(250, discount, alpha=0.005)[1]
+        solutions: list[Solution] = []
+
+        def ours(problem: RLfDProblem = problem, solutions: list[Solution] = solutions) -> None:
+            solutions.append(solve_exact(problem))
+
+        def piqp(problem: RLfDProblem = problem) -> object:
+            return solve_exact(problem, "qp")
+
+        a, b = _take_turns(ours, piqp, turns=2)
+        gap = solutions[-1].duality_gap / solutions[-1].lower
+        yield Line(
+            f"{solutions[-1].method}, {problem.mdp.n_pairs:,} pairs, discount {discount}, gap {gap:.1%}",
+            f"{a:.2f} s",
+            f"PIQP {b:.1f} s",
+            b / a,
+            "at least 5, gap at most 1%",
+            b / a >= 5 and gap <= 0.01,
+        )
+    problem = _half_known_grid(500, 0.7, alpha=0.005)[1]
+    start = time.perf_counter()
+    solution = solve_exact(problem)
+    seconds, gap = time.perf_counter() - start, solution.duality_gap / solution.lower
+    yield Line(
+        f"{solution.method}, {problem.mdp.n_pairs:,} pairs, discount 0.7, gap {gap:.1%}",
+        f"{seconds:.2f} s",
+        "a minute",
+        seconds / 60,
+        "at most 1, gap at most 1%",
+        seconds <= 60 and gap <= 0.01,
+    )
+
+
+def _half_known_grid(side: int, discount: float, alpha: float) -> tuple[TabularEnv, RLfDProblem]:
+    """A grid whose expert errs in 3 of 10 steps, and whose prior knows a random half of the obstacles and goals."""
+    env = _grid(side, discount)
+    mdp = env.mdp
+    expert = mdp.occupancy_of(0.7 * mdp.optimal(env.cost).policy + 0.3 * mdp.uniform_policy())
+    known = np.random.default_rng(0).random(mdp.n_states) < 0.5
+    return env, RLfDProblem(mdp, expert, np.where(known[mdp.pair_states], env.cost, 0.0), alpha)
+
+
 def _take_turns(first: Callable[[], object], second: Callable[[], object], turns: int) -> tuple[float, float]:
     """The best time of each, in seconds, over alternating turns."""
     times: tuple[list[float], list[float]] = ([], [])
@@ -288,6 +354,8 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "build": build,
     "oracle": oracle,
     "smd": smd,
+    "exact": exact,
+    "exact-large": exact_large,
 }
 
 

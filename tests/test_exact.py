@@ -1,0 +1,380 @@
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+from strategies import make_mdp, mdps, random_cost, random_policy, seeds
+
+from rlfd_gym import RLfDProblem, TabularMDP, exact, first_order, project_prior, solve_exact
+
+ALPHAS = (0.0, 1e-3, 0.1, 10.0)
+alphas = st.sampled_from(ALPHAS)
+
+
+@pytest.fixture(scope="module")
+def stock():
+    return gym.make("rlfd_gym/Inventory-v0").unwrapped
+
+
+@pytest.fixture(scope="module")
+def stock_problem(stock):
+    """The paper's single instance: the expert believes in (5, 8, 15), the prior is (4, 2, 14)."""
+
+    def make(alpha):
+        expert = stock.mdp.optimal(stock.cost_for(5, 8, 15)).occupancy
+        return RLfDProblem(stock.mdp, expert, stock.cost_for(4, 2, 14), alpha)
+
+    return make
+
+
+def noisy(mdp, cost, epsilon=0.3):
+    """The occupancy of an optimal policy that takes a random action now and then."""
+    return mdp.occupancy_of((1 - epsilon) * mdp.optimal(cost).policy + epsilon * mdp.uniform_policy())
+
+
+def grid_problem(side=10, alpha=0.1, seed=0, **kwargs):
+    """A windy gridworld, a noisy expert, and a prior that knows half of the obstacles and goals."""
+    env = gym.make("rlfd_gym/WindyGridworld-v0", height=side, width=side, **kwargs).unwrapped
+    known = np.random.default_rng(seed).random(env.mdp.n_states) < 0.5
+    return RLfDProblem(env.mdp, noisy(env.mdp, env.cost), np.where(known[env.mdp.pair_states], env.cost, 0.0), alpha)
+
+
+def random_problem(mdp, seed, alpha, prior_size=1.5):
+    """Any expert, and a prior that may leave the box."""
+    return RLfDProblem(mdp, mdp.occupancy_of(random_policy(mdp, seed)), prior_size * random_cost(mdp, seed + 1), alpha)
+
+
+def sampled(problem, n_samples, seed):
+    """The same problem with the expert estimated from a few draws: no policy has exactly this occupancy."""
+    draws = np.random.default_rng(seed).multinomial(n_samples, problem.expert)
+    return RLfDProblem(problem.mdp, draws / n_samples, problem.prior, problem.alpha)
+
+
+def assert_solves(problem, solution, gap):
+    """Feasible, and certified by the problem itself rather than by the solver's word."""
+    assert np.abs(solution.cost).max() <= 1
+    assert np.abs(solution.value).max() <= 1
+    assert solution.occupancy.min() >= 0
+    assert solution.occupancy.sum() == pytest.approx(1.0, abs=1e-9)
+    bounds = problem.bounds(solution.cost, solution.value, solution.occupancy)
+    assert (solution.upper, solution.lower) == pytest.approx(bounds, abs=1e-12)
+    assert solution.duality_gap <= gap
+
+
+@given(mdps(), seeds, alphas)
+def test_the_quadratic_program_closes_the_gap_on_random_mdps(mdp, seed, alpha):
+    problem = random_problem(mdp, seed, alpha)
+    solution = solve_exact(problem, "qp")
+    assert_solves(problem, solution, 1e-6 * max(1.0, solution.upper))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_default_closes_the_gap_on_the_papers_environments(stock_problem, alpha):
+    for problem in (stock_problem(alpha), grid_problem(alpha=alpha)):
+        solution = solve_exact(problem)
+        assert_solves(problem, solution, 1e-6)
+        assert solution.method == ("exact: closed form" if alpha == 0 else "exact: qp")
+
+
+@pytest.mark.parametrize("name", ["rlfd_gym/Inventory-v0", "rlfd_gym/InventoryPaper-v0"])
+def test_the_papers_single_instance_recovers_parameters_close_to_the_prior(name):
+    env = gym.make(name).unwrapped
+    expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
+    solution = solve_exact(RLfDProblem(env.mdp, expert, env.cost_for(4, 2, 14), alpha=0.1))
+    recovered = np.linalg.lstsq(env.features, env.scale.from_box(solution.cost), rcond=None)[0]
+    np.testing.assert_allclose(recovered, [4, 2, 14], atol=0.3)
+    # Better than the expert for the true cost, but far from optimal.
+    best = env.mdp.optimal(env.cost).expected_cost
+    loss, expert_loss = env.cost @ solution.occupancy - best, env.cost @ expert - best
+    assert 0.1 * expert_loss < loss < expert_loss
+
+
+@given(mdps(max_discount=0.95), seeds, st.sampled_from((1e-3, 0.1, 10.0)))
+def test_the_occupancy_is_the_multiplier_of_the_slack(mdp, seed, alpha):
+    problem = random_problem(mdp, seed, alpha)
+    solution = solve_exact(problem, "qp")
+    slack = solution.cost - mdp.flow_transpose(solution.value)
+    assert slack.min() >= -1e-5
+    assert solution.occupancy @ (slack - slack.min()) <= 1e-5
+    np.testing.assert_allclose(mdp.flow(solution.occupancy), mdp.initial, atol=1e-5)
+    # α‖c - c*‖² is at most the gap, by strong convexity.
+    np.testing.assert_allclose(solution.cost, problem.best_cost(solution.occupancy), atol=2 * np.sqrt(1e-6 / alpha))
+    np.testing.assert_allclose(mdp.sum_by_state(solution.policy), 1.0, atol=1e-12)
+
+
+def by_subgradients(problem, n_steps):
+    """Max-margin planning with identity features: c ← clip(c - η_t(2α(c-ĉ) + μ_E - μ*(c))), the best value met."""
+    mdp, alpha = problem.mdp, problem.alpha
+    cost, values = np.clip(problem.prior, -1, 1), []
+    for t in range(n_steps):
+        plan = mdp.optimal(cost)
+        values.append(alpha * np.sum((cost - problem.prior) ** 2) + problem.expert @ cost - plan.expected_cost)
+        step = 2 * alpha * (cost - problem.prior) + problem.expert - plan.occupancy
+        cost = np.clip(cost - step / (alpha * (t + 2)), -1, 1)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("make", ["inventory", "grid", "random"])
+def test_projected_subgradients_approach_the_same_value_from_above(make, stock_problem):
+    problem = {
+        "inventory": lambda: stock_problem(0.1),
+        "grid": lambda: grid_problem(6, 0.1),
+        "random": lambda: random_problem(make_mdp(3, 6, 4, 0.9), 3, 0.1),
+    }[make]()
+    solution = solve_exact(problem)
+    values = by_subgradients(problem, 300)
+    assert values.min() >= solution.lower - 1e-9
+    assert values.min() <= solution.upper + 0.02 * (values[0] - solution.upper)
+    assert values[0] > solution.upper + 1e-3  # there was something to find
+
+
+@given(mdps(), seeds, alphas, st.booleans())
+def test_the_first_order_method_keeps_its_promise_and_agrees(mdp, seed, alpha, few_samples):
+    problem = random_problem(mdp, seed, alpha)
+    if few_samples:
+        problem = sampled(problem, 20, seed)
+    solution = solve_exact(problem, "first-order")
+    assert_solves(problem, solution, max(1e-6, 0.01 * solution.lower) * (1 + 1e-6))
+    exactly = solve_exact(problem, "qp")
+    assert exactly.lower - 1e-9 <= solution.upper
+    assert solution.lower <= exactly.upper + 1e-9
+    # α‖c - c°‖² is at most the distance of each from the optimum.
+    assert (
+        alpha * np.sum((solution.cost - exactly.cost) ** 2) <= 2 * (solution.duality_gap + exactly.duality_gap) + 1e-9
+    )
+
+
+@pytest.mark.parametrize("part", [first_order.newton, first_order.interior_point])
+def test_either_part_alone_finds_the_solution_to_six_digits(part, stock_problem):
+    for problem in (stock_problem(0.1), grid_problem(8, 0.01, discount=0.9)):
+        exactly = solve_exact(problem, "qp")
+        best = first_order.Best(problem, 1e-6, 1e-9)
+        best.offer(np.clip(problem.prior, -1, 1), np.zeros(problem.mdp.n_states), problem.expert)
+        assert part(problem, best) > 0
+        assert best.reached
+        assert best.upper == pytest.approx(exactly.upper, rel=2e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("discount", [0.7, 0.95, 0.99])
+@pytest.mark.parametrize("alpha", [1e-4, 0.01, 1.0])
+@pytest.mark.parametrize("layout_seed", [None, 1])
+def test_larger_grids_are_certified_to_one_per_cent(discount, alpha, layout_seed):
+    problem = grid_problem(30, alpha, discount=discount, layout_seed=layout_seed)
+    solution = solve_exact(problem, "first-order")
+    assert_solves(problem, solution, 0.01 * solution.upper)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("part", [first_order.newton, first_order.interior_point])
+def test_bounds_hold_also_when_the_method_is_stopped_early(part, steps, monkeypatch):
+    problem = grid_problem(12, 0.01, discount=0.95)
+    exactly = solve_exact(problem, "qp")
+    monkeypatch.setattr(first_order, "MAX_STEPS", steps)
+    best = first_order.Best(problem, 0.0, 0.0)
+    best.offer(np.clip(problem.prior, -1, 1), np.zeros(problem.mdp.n_states), problem.expert)
+    part(problem, best)
+    assert not best.reached
+    assert best.lower <= exactly.upper + 1e-9
+    assert best.upper >= exactly.lower - 1e-9
+
+
+@given(mdps(), seeds)
+def test_at_alpha_zero_the_expert_is_imitated_at_the_nearest_constant_cost(mdp, seed):
+    problem = random_problem(mdp, seed, 0.0)
+    solution = solve_exact(problem)
+    assert_solves(problem, solution, 1e-12)
+    np.testing.assert_allclose(solution.occupancy, problem.expert, atol=1e-12)
+    constant = minimize(lambda k: np.sum((k - problem.prior) ** 2), 0.0, bounds=[(-1, 1)]).x[0]
+    np.testing.assert_allclose(solution.cost, constant, atol=1e-5)
+    assert solve_exact(RLfDProblem(mdp, problem.expert)).cost.tolist() == [0.0] * mdp.n_pairs
+
+
+def test_at_alpha_zero_the_linear_program_finds_the_expert_too(stock_problem):
+    problem = stock_problem(0.0)
+    solution = solve_exact(problem, "qp")
+    assert solution.method == "exact: qp"
+    assert_solves(problem, solution, 1e-6)
+    np.testing.assert_allclose(solution.occupancy, problem.expert, atol=1e-6)
+    assert np.ptp(solution.cost) > 0.1  # not the constant of the closed form
+
+
+def test_a_large_alpha_gives_the_priors_optimal_policy(stock_problem):
+    problem = stock_problem(1e4)
+    plan = problem.mdp.optimal(np.clip(problem.prior, -1, 1))
+    solution = solve_exact(problem)
+    np.testing.assert_allclose(solution.cost, problem.prior, atol=1e-3)
+    np.testing.assert_allclose(solution.occupancy, plan.occupancy, atol=1e-3)
+    assert np.abs(problem.expert - plan.occupancy).sum() > 0.1  # which is not what the expert does
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("n_samples", [10, 500])
+def test_an_expert_estimated_from_samples_is_solved_by_both_methods(alpha, n_samples):
+    problem = sampled(grid_problem(8, alpha, discount=0.9), n_samples, seed=3)
+    assert np.abs(problem.mdp.flow(problem.expert) - problem.mdp.initial).sum() > 0.1
+    exactly = solve_exact(problem, "qp")
+    assert_solves(problem, exactly, 1e-6 * max(1.0, exactly.upper))
+    rough = solve_exact(problem, "first-order")
+    assert_solves(problem, rough, max(1e-6, 0.01 * rough.lower) * (1 + 1e-6))
+    assert exactly.lower - 1e-9 <= rough.upper <= exactly.upper * 1.011 + 1e-6
+
+
+def test_the_box_on_the_value_can_bind_for_a_sampled_expert():
+    mdp = make_mdp(272, 3, 2, 0.9)
+    exactly_known = RLfDProblem(mdp, mdp.occupancy_of(random_policy(mdp, 272)), 1.5 * random_cost(mdp, 273), 0.1)
+    problem = sampled(exactly_known, 4, 272)
+    unbounded = exact._io_al(problem, spread=False)[1]
+    assert np.ptp(unbounded) > 3
+    for method in ("qp", "first-order"):
+        solution = solve_exact(problem, method)
+        assert_solves(problem, solution, 0.01 * solution.upper)
+        assert np.ptp(solution.value) == pytest.approx(2.0, abs=0.02)
+
+
+@pytest.mark.parametrize("n_states", [50, 400])
+def test_the_predicted_work_counts_fill_in(n_states):
+    chain = np.eye(n_states)[np.minimum(np.arange(n_states) + 1, n_states - 1)]
+    banded = TabularMDP(chain, np.arange(n_states), np.zeros(n_states, int), None, 0.9)
+    assert exact.factorisation_work(banded) < 100 * n_states
+    shuffled = np.random.default_rng(0).permutation(n_states)
+    same = TabularMDP(chain[np.ix_(shuffled, shuffled)], np.arange(n_states), np.zeros(n_states, int), None, 0.9)
+    assert exact.factorisation_work(same) < 100 * n_states
+    dense = make_mdp(0, n_states, 1, 0.9)
+    assert exact.factorisation_work(dense) > n_states**3 / 4
+
+
+def test_auto_takes_the_method_that_the_structure_asks_for(monkeypatch):
+    problem = grid_problem(12, 0.1)
+    assert solve_exact(problem).method == "exact: qp"
+    monkeypatch.setattr(exact, "QUICK_WORK", 1.0)
+    assert solve_exact(problem).method == "exact: first-order"
+    monkeypatch.undo()
+    monkeypatch.setattr(exact, "QP_PAIRS", 100)
+    assert solve_exact(problem).method == "exact: first-order"
+
+
+def test_auto_goes_on_with_the_other_method_where_the_first_stalls(monkeypatch):
+    problem = grid_problem(12, 0.01, discount=0.95)
+    monkeypatch.setattr(exact, "QUICK_WORK", 1.0)
+    monkeypatch.setattr(first_order, "PATIENCE", 1)  # hardly any patience: the quick part gives up
+    monkeypatch.setattr(first_order, "MAX_STEPS", 1)
+    assert solve_exact(problem).method == "exact: qp"
+    monkeypatch.undo()
+    monkeypatch.setattr(exact, "_io_al", lambda p, spread: (p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    solution = solve_exact(problem)  # the program is solved by somebody useless
+    assert_solves(problem, solution, 1e-6)
+
+
+@pytest.mark.parametrize("method", ["qp", "first-order", "auto"])
+def test_a_promise_that_is_not_kept_is_a_warning_with_the_gap(method, monkeypatch):
+    problem = grid_problem(12, 0.01, discount=0.95)
+    monkeypatch.setattr(exact, "_io_al", lambda p, spread: (0 * p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    monkeypatch.setattr(first_order, "MAX_STEPS", 1)
+    with pytest.warns(RuntimeWarning, match="duality gap is .* as promised") as caught:
+        solution = solve_exact(problem, method)
+    assert f"{solution.duality_gap:.2g}" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    assert solution.lower < solution.upper
+
+
+def test_the_projection_is_the_limit_of_small_alphas_on_the_inventory(stock_problem):
+    problem = stock_problem(0.02)
+    projection = project_prior(problem.mdp, problem.expert, problem.prior)
+    solution = solve_exact(problem)
+    np.testing.assert_allclose(projection.cost, solution.cost, atol=1e-3)
+    assert solution.upper / problem.alpha == pytest.approx(projection.upper, abs=1e-4)
+    assert problem.alpha * np.sum((projection.cost - problem.prior) ** 2) >= solution.lower - 1e-9
+    # A larger alpha is another problem: there the penalty is not exact.
+    assert solve_exact(stock_problem(1.0)).upper < 0.9 * projection.upper
+
+
+@pytest.mark.filterwarnings("ignore:the projected cost tells")
+@given(mdps(max_discount=0.95), seeds, st.booleans())
+def test_the_projection_always_exists_explains_the_expert_and_is_certified(mdp, seed, few_samples):
+    expert, prior = mdp.occupancy_of(random_policy(mdp, seed)), 1.5 * random_cost(mdp, seed + 1)
+    if few_samples:
+        expert = np.random.default_rng(seed).multinomial(10, expert / expert.sum()) / 10
+    solution = project_prior(mdp, expert, prior)
+    assert solution.duality_gap <= 1e-6 * max(1.0, solution.upper)
+    assert np.abs(solution.cost).max() <= 1
+    assert np.abs(solution.value).max() <= 1
+    slack = solution.cost - mdp.flow_transpose(solution.value)
+    assert slack.min() >= -1e-9
+    assert expert @ slack <= 1e-9
+    assert solution.upper <= np.sum((prior - np.clip(prior.mean(), -1, 1)) ** 2) + 1e-6  # not worse than a constant
+    if not few_samples:
+        regret = (
+            mdp.initial @ mdp.value_of(mdp.policy_of(expert), solution.cost) - mdp.optimal(solution.cost).expected_cost
+        )
+        assert regret <= 1e-8
+
+
+def test_an_expert_who_is_optimal_for_the_prior_leaves_it_as_it_is(stock):
+    solution = project_prior(stock.mdp, stock.mdp.optimal(stock.cost).occupancy, stock.cost)
+    np.testing.assert_allclose(solution.cost, stock.cost, atol=1e-4)
+    assert solution.details["surviving_variation"] == pytest.approx(1.0, abs=1e-4)
+    assert solution.details["surviving_spread"] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_surviving_variation_obeys_pythagoras(stock_problem):
+    problem = stock_problem(0.0)
+    prior = 0.3 * problem.prior  # far from the box
+    solution = project_prior(problem.mdp, problem.expert, prior)
+    share = solution.details["surviving_variation"]
+    assert 0.5 < share < 0.999
+    assert share == pytest.approx(1 - solution.upper / np.sum((prior - prior.mean()) ** 2), abs=1e-5)
+    bigger = project_prior(problem.mdp, problem.expert, 2 * prior + 0.1)
+    assert bigger.details["surviving_variation"] == pytest.approx(share, abs=1e-5)
+
+
+def test_a_projection_that_tells_no_policies_apart_is_a_warning(gridworld):
+    mdp = gridworld.mdp
+    aimless = mdp.occupancy_of(mdp.uniform_policy())
+    with pytest.warns(RuntimeWarning, match="tells almost no policies apart") as caught:
+        solution = project_prior(mdp, aimless, gridworld.cost)
+    assert caught[0].filename == __file__
+    assert solution.details["surviving_spread"] < 1e-6
+    # It varies all the same: that is why variation alone does not say what was learned.
+    assert solution.details["surviving_variation"] > 0.1
+
+
+def test_a_constant_prior_has_no_variation_to_lose(gridworld):
+    with pytest.warns(RuntimeWarning, match="tells almost no policies apart"):
+        solution = project_prior(gridworld.mdp, noisy(gridworld.mdp, gridworld.cost), np.full(400, 0.25))
+    assert np.isnan(solution.details["surviving_variation"])
+    np.testing.assert_allclose(solution.cost, 0.25, atol=1e-6)
+
+
+@settings(max_examples=20)
+@given(mdps(max_states=4, max_actions=3, max_discount=0.9), seeds)
+def test_the_linear_program_of_a_zero_prior_has_no_better_cost(mdp, seed):
+    """α = 0 by an independent solver: no cost in the box makes the expert's regret negative, and HiGHS finds zero."""
+    problem = random_problem(mdp, seed, 0.0)
+    n, n_states = mdp.n_pairs, mdp.n_states
+    slack = np.hstack([np.eye(n), -mdp.flow_matrix().T.toarray()])
+    program = linprog(
+        np.concatenate([problem.expert, -mdp.flow(problem.expert)]),
+        A_ub=-slack,
+        b_ub=np.zeros(n),
+        bounds=[(-1, 1)] * n + [(None, None)] * n_states,
+    )
+    assert solve_exact(problem, "qp").upper == pytest.approx(program.fun, abs=1e-6)
+
+
+def test_bad_arguments_are_named(stock_problem, stock):
+    problem = stock_problem(0.1)
+    with pytest.raises(ValueError, match="method must be one of auto, qp, first-order; got 'simplex'"):
+        solve_exact(problem, "simplex")
+    with pytest.raises(TypeError, match="problem must be an RLfDProblem, got TabularMDP"):
+        solve_exact(stock.mdp)
+    with pytest.raises(ValueError, match=r"prior has shape \(3,\), expected \(136,\)"):
+        project_prior(stock.mdp, problem.expert, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="expert must sum to 1"):
+        project_prior(stock.mdp, 2 * problem.expert, problem.prior)
+    with pytest.raises(TypeError, match="prior must be an array"):
+        project_prior(stock.mdp, problem.expert, "cheap")
+    with pytest.raises(TypeError, match="mdp must be a TabularMDP, got InventoryEnv"):
+        project_prior(stock, problem.expert, problem.prior)
