@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import IntArray
+from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, paper_layout, random_layout
 from rlfd_gym.envs.rendering import draw_grid
 from rlfd_gym.envs.tabular import TabularEnv
@@ -131,6 +131,16 @@ class WindyGridworldEnv(TabularEnv):
         if not 0 <= state < self.height * self.width:
             raise ValueError(f"state must lie in 0..{self.height * self.width - 1}, got {state}")
         return divmod(int(state), self.width)
+
+    def partial_prior(self, share: float, seed: int) -> FloatArray:
+        """The paper's prior: the true cost on a random share of the obstacles and of the goals, zero elsewhere."""
+        _checks.number("share", share, 0.0, 1.0)
+        rng = np.random.default_rng(seed)
+        known = np.zeros(self.mdp.n_states)
+        for mark in (1, -1):
+            states = np.flatnonzero(self.cells.ravel() == mark)
+            known[rng.choice(states, size=round(share * len(states)), replace=False)] = mark
+        return known[self.mdp.pair_states]
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
         """The transition oracle, vectorised; a state or action that is not there is a `ValueError`."""

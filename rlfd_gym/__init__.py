@@ -15,6 +15,7 @@ from rlfd_gym.registration import register_envs
 if TYPE_CHECKING:
     from rlfd_gym.adapters import cost_of_env
     from rlfd_gym.exact import project_prior, solve_exact
+    from rlfd_gym.experts import noisy_expert
     from rlfd_gym.forward import Plan
     from rlfd_gym.mdp import TabularMDP
     from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
@@ -33,6 +34,7 @@ __all__ = [
     "Solution",
     "TabularMDP",
     "cost_of_env",
+    "noisy_expert",
     "project_prior",
     "register_envs",
     "solve_exact",
@@ -48,6 +50,7 @@ _HOME = {
     "Solution": "solution",
     "TabularMDP": "mdp",
     "cost_of_env": "adapters",
+    "noisy_expert": "experts",
     "project_prior": "exact",
     "solve_exact": "exact",
     "solve_smd": "smd",

@@ -23,8 +23,8 @@ import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
 
-from rlfd_gym import RLfDProblem, Solution, solve_exact, solve_smd
-from rlfd_gym.envs import TabularEnv
+from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_exact, solve_smd
+from rlfd_gym.envs import TabularEnv, WindyGridworldEnv
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # where the plain references live
 
@@ -214,12 +214,10 @@ MEMORY = """if True:
 """
 
 
-def _learning_problem(side: int) -> RLfDProblem:
-    """A windy grid, an expert with 30% random moves and the true cost as prior."""
-    env = _grid(side)
-    mdp = env.mdp
-    policy = 0.7 * mdp.optimal(env.cost).policy + 0.3 * mdp.uniform_policy()
-    return RLfDProblem(mdp, mdp.occupancy_of(policy), env.cost, alpha=40 / mdp.n_pairs)
+def _learning_problem(side: int, discount: float = 0.7, alpha: float = 0.005) -> RLfDProblem:
+    """A grid whose expert errs in 3 of 10 moves, and whose prior knows a random half of the obstacles and goals."""
+    env = _grid(side, discount)
+    return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), env.partial_prior(0.5, seed=0), alpha)
 
 
 class _SmdSteps:
@@ -263,7 +261,7 @@ class _PlainSteps:
 
 def exact() -> Iterator[Line]:
     """`solve_exact` at 40,000 pairs against HiGHS, which only solves the *forward* linear program of the same MDP."""
-    env, problem = _half_known_grid(100, 0.7, alpha=0.005)
+    env, problem = _grid(100), _learning_problem(100)
 
     def highs() -> object:
         return env.mdp.optimal(env.cost, method="linear-program")
@@ -283,9 +281,9 @@ def exact() -> Iterator[Line]:
 
 def exact_large() -> Iterator[Line]:
     """The matrix-free method against PIQP on the same problems, and a million pairs."""
-    solve_exact(_half_known_grid(30, 0.95, alpha=0.005)[1], "first-order")  # compile
+    solve_exact(_learning_problem(30, 0.95), "first-order")  # compile
     for discount in (0.7, 0.95):
-        problem = _half_known_grid(250, discount, alpha=0.005)[1]
+        problem = _learning_problem(250, discount)
         solutions: list[Solution] = []
 
         def ours(problem: RLfDProblem = problem, solutions: list[Solution] = solutions) -> None:
@@ -304,7 +302,7 @@ def exact_large() -> Iterator[Line]:
             "at least 5, gap at most 1%",
             b / a >= 5 and gap <= 0.01,
         )
-    problem = _half_known_grid(500, 0.7, alpha=0.005)[1]
+    problem = _learning_problem(500)
     start = time.perf_counter()
     solution = solve_exact(problem)
     seconds, gap = time.perf_counter() - start, solution.duality_gap / solution.lower
@@ -318,15 +316,6 @@ def exact_large() -> Iterator[Line]:
     )
 
 
-def _half_known_grid(side: int, discount: float, alpha: float) -> tuple[TabularEnv, RLfDProblem]:
-    """A grid whose expert errs in 3 of 10 steps, and whose prior knows a random half of the obstacles and goals."""
-    env = _grid(side, discount)
-    mdp = env.mdp
-    expert = mdp.occupancy_of(0.7 * mdp.optimal(env.cost).policy + 0.3 * mdp.uniform_policy())
-    known = np.random.default_rng(0).random(mdp.n_states) < 0.5
-    return env, RLfDProblem(mdp, expert, np.where(known[mdp.pair_states], env.cost, 0.0), alpha)
-
-
 def _take_turns(first: Callable[[], object], second: Callable[[], object], turns: int) -> tuple[float, float]:
     """The best time of each, in seconds, over alternating turns."""
     times: tuple[list[float], list[float]] = ([], [])
@@ -338,9 +327,11 @@ def _take_turns(first: Callable[[], object], second: Callable[[], object], turns
     return min(times[0]), min(times[1])
 
 
-def _grid(side: int, discount: float = 0.7) -> TabularEnv:
+def _grid(side: int, discount: float = 0.7) -> WindyGridworldEnv:
     """A square windy gridworld with the paper's layout."""
-    return _unwrapped("rlfd_gym/WindyGridworld-v0", height=side, width=side, discount=discount)
+    env = _unwrapped("rlfd_gym/WindyGridworld-v0", height=side, width=side, discount=discount)
+    assert isinstance(env, WindyGridworldEnv)
+    return env
 
 
 def _unwrapped(name: str, **kwargs: object) -> TabularEnv:

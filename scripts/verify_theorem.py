@@ -14,14 +14,12 @@ import argparse
 import csv
 import io
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium as gym
-import numpy as np
 
-from rlfd_gym import RLfDProblem, Solution, solve_smd
+from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_smd
 from rlfd_gym.envs import WindyGridworldEnv
 
 ALPHAS = (0.0, 0.1, 0.25)
@@ -102,14 +100,7 @@ def paper_problem(alpha: float) -> RLfDProblem:
     """The 6 x 6 grid, an expert with 30% random moves, and as prior the truth on a random half of its cells."""
     env = gym.make("rlfd_gym/WindyGridworld-v0", height=6, width=6).unwrapped
     assert isinstance(env, WindyGridworldEnv)
-    mdp = env.mdp
-    policy = 0.7 * mdp.optimal(env.cost).policy + 0.3 * mdp.uniform_policy()
-    known = np.zeros(mdp.n_states, dtype=bool)
-    rng = np.random.default_rng(0)
-    for cells in (env.obstacles, env.goals):
-        states = np.array([env.state_of(*cell) for cell in cells])
-        known[rng.choice(states, size=len(states) // 2, replace=False)] = True
-    return RLfDProblem(mdp, mdp.occupancy_of(policy), np.where(known[mdp.pair_states], env.cost, 0.0), alpha)
+    return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), env.partial_prior(0.5, seed=0), alpha)
 
 
 def table(outcomes: list[Outcome]) -> bytes:
@@ -156,9 +147,9 @@ def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> bytes:
 def write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
-        temporary.write(content)
-    os.replace(temporary.name, path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(content)
+    os.replace(partial, path)
 
 
 if __name__ == "__main__":

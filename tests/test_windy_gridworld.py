@@ -149,3 +149,13 @@ def test_a_million_cells_fit_into_four_gibibytes():
 def test_cells_may_be_arrays_and_sets():
     assert make(goals=np.array([(1, 2)])).goals == [(1, 2)]
     assert make(obstacles=np.empty((0, 2), dtype=int), goals={(1, 2), (0, 0)}).goals == [(0, 0), (1, 2)]
+
+
+def test_a_partial_prior_is_the_truth_on_a_share_of_obstacles_and_goals(gridworld):
+    prior = gridworld.partial_prior(0.5, seed=3)
+    assert (prior == gridworld.cost)[prior != 0].all()
+    assert (np.count_nonzero(prior == 1), np.count_nonzero(prior == -1)) == (16, 16)
+    np.testing.assert_array_equal(gridworld.partial_prior(1.0, seed=0), gridworld.cost)
+    assert not gridworld.partial_prior(0.0, seed=0).any()
+    with pytest.raises(ValueError, match="share must be a finite number in"):
+        gridworld.partial_prior(1.5, seed=0)
