@@ -17,18 +17,18 @@ max u - min u ≤ 2; where this is violated the program is solved once more with
 of the value of the problem (or `QP_GAP`, if that is more). A `RuntimeWarning` names the gap where a promise was not
 kept.
 
-**"auto"** takes the closed form for α = 0. For α > 0 it predicts the work of the factorisation from the transitions:
+**"auto"** predicts the work of the factorisation from the transitions:
 k² multiplications for a pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee
 order, a crude bound on the fill-in. Grids fill in little, random graphs with a few thousand states are nearly dense.
 Where that says seconds and there are at most `QP_PAIRS` pairs, the program is solved; elsewhere the first-order
 method's quick part is tried, and where it stalls, the program if it is affordable, and the slow part if not.
 
 **α = 0.** The lower bound of μ is -‖μ_E - μ‖₁ - ‖Tγ(μ_E - μ)‖₁, so μ = μ_E is the only optimal occupancy, and every
-cost under which the expert is optimal is as good as another: all have the value 0. "auto" and "first-order" return,
-by convention, the constant cost nearest to the prior: optimal for certain, at any size, and a reminder that nothing
-was asked about the cost. Of all the costs that explain the expert, `project_prior` finds the one nearest to the
-prior, which is the limit of the solutions as α → 0; `method="qp"` solves the linear program and returns a cost from
-the middle of the set.
+cost under which the expert is optimal is as good as another: all have the value 0. "qp", and so "auto" on problems
+that are quick, solves the linear program, and as an interior point method returns a cost from the middle of the set,
+which tells the expert's actions from others as clearly as the box allows. "first-order", and "auto" on the rest, return
+the constant cost nearest to the prior: optimal for certain, at any size, and of no further use. Of all the costs that
+explain the expert, `project_prior` finds the one nearest to the prior, the limit of the solutions as α → 0.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     best = Best(problem, FIRST_ORDER_GAP, QP_GAP)
-    if method == "qp":
+    if method == "auto":
+        method, iterations = _solve_by_structure(best)
+    elif method == "qp":
         iterations = _quadratic_program(best)
     elif problem.alpha == 0:
         method, iterations = "closed form", _imitation(best)
-    elif method == "auto":
-        method, iterations = _solve_by_structure(best)
     else:
         iterations = _first_order(best)
     upper, lower = problem.bounds(best.cost, best.value, best.occupancy)
@@ -206,13 +206,15 @@ def _first_order(best: Best) -> int:
 
 
 def _solve_by_structure(best: Best) -> tuple[str, int]:
-    """What "auto" does for α > 0; returns the method that gave the answer and its iterations."""
+    """What "auto" does; returns the method that gave the answer and its iterations."""
     problem = best.problem
     if problem.mdp.n_pairs <= QP_PAIRS and factorisation_work(problem.mdp) <= QUICK_WORK:
         iterations = _quadratic_program(best)
-        if not best.reached:
+        if not best.reached and problem.alpha > 0:
             _first_order(best)
         return "qp", iterations
+    if problem.alpha == 0:
+        return "closed form", _imitation(best)
     products = first_order.newton(problem, best)
     if best.reached:
         return "first-order", products
@@ -248,6 +250,8 @@ def _quadratic_program(best: Best) -> int:
         cost, value, mu, iterations = _io_al(best.problem, spread=True)
     # Where the expert never comes, u may be far below -1. Cutting it there keeps c - Tγᵀu ≥ 0; only for an expert
     # estimated from samples can it be better to shift u, which `offer` does with values outside the box.
+    if best.problem.alpha == 0:
+        mu = best.problem.expert  # known: see the module's docstring
     best.offer(cost, np.clip(value, -1.0, 1.0), mu)
     best.relative, best.absolute = 0.0, QP_GAP * max(1.0, best.upper)
     if not best.reached:

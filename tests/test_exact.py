@@ -76,7 +76,7 @@ def test_the_default_closes_the_gap_on_the_papers_environments(stock_problem, al
     for problem in (stock_problem(alpha), grid_problem(alpha=alpha)):
         solution = solve_exact(problem)
         assert_solves(problem, solution, 1e-6)
-        assert solution.method == ("exact: closed form" if alpha == 0 else "exact: qp")
+        assert solution.method == "exact: qp"
 
 
 @pytest.mark.parametrize("name", ["rlfd_gym/Inventory-v0", "rlfd_gym/InventoryPaper-v0"])
@@ -182,23 +182,33 @@ def test_bounds_hold_also_when_the_method_is_stopped_early(part, steps, monkeypa
 
 
 @given(mdps(), seeds)
-def test_at_alpha_zero_the_expert_is_imitated_at_the_nearest_constant_cost(mdp, seed):
+def test_at_alpha_zero_the_closed_form_imitates_the_expert_at_the_nearest_constant_cost(mdp, seed):
     problem = random_problem(mdp, seed, 0.0)
-    solution = solve_exact(problem)
+    solution = solve_exact(problem, "first-order")
     assert_solves(problem, solution, 1e-12)
     np.testing.assert_allclose(solution.occupancy, problem.expert, atol=1e-12)
     constant = minimize(lambda k: np.sum((k - problem.prior) ** 2), 0.0, bounds=[(-1, 1)]).x[0]
     np.testing.assert_allclose(solution.cost, constant, atol=1e-5)
-    assert solve_exact(RLfDProblem(mdp, problem.expert)).cost.tolist() == [0.0] * mdp.n_pairs
+    assert solve_exact(RLfDProblem(mdp, problem.expert), "first-order").cost.tolist() == [0.0] * mdp.n_pairs
 
 
 def test_at_alpha_zero_the_linear_program_finds_the_expert_too(stock_problem):
     problem = stock_problem(0.0)
-    solution = solve_exact(problem, "qp")
+    solution = solve_exact(problem)
     assert solution.method == "exact: qp"
     assert_solves(problem, solution, 1e-6)
-    np.testing.assert_allclose(solution.occupancy, problem.expert, atol=1e-6)
+    np.testing.assert_allclose(solution.occupancy, problem.expert, atol=1e-12)
     assert np.ptp(solution.cost) > 0.1  # not the constant of the closed form
+    # Every action that the expert does not take is told apart from the one that is.
+    slack = solution.cost - problem.mdp.flow_transpose(solution.value)
+    assert slack[problem.expert == 0].min() > 1e-3 > np.abs(slack[problem.expert > 0]).max()
+
+
+def test_at_alpha_zero_a_problem_that_is_not_quick_takes_the_closed_form(stock_problem, monkeypatch):
+    monkeypatch.setattr(exact, "QP_PAIRS", 10)
+    solution = solve_exact(stock_problem(0.0))
+    assert solution.method == "exact: closed form"
+    assert solution.duality_gap < 1e-12
 
 
 def test_a_large_alpha_gives_the_priors_optimal_policy(stock_problem):
