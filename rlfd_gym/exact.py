@@ -254,9 +254,9 @@ def _quadratic_program(best: Best) -> int:
         mu = best.problem.expert  # known: see the module's docstring
     best.offer(cost, np.clip(value, -1.0, 1.0), mu)
     best.relative, best.absolute = 0.0, QP_GAP * max(1.0, best.upper)
-    if not best.reached:
+    if best.gap > QP_GAP:
         best.offer(cost, value, mu)
-    if not best.reached:
+    if best.gap > QP_GAP:
         _polish(best)
     return iterations
 

@@ -252,8 +252,26 @@ def test_the_predicted_work_counts_fill_in(n_states):
     shuffled = np.random.default_rng(0).permutation(n_states)
     same = TabularMDP(chain[np.ix_(shuffled, shuffled)], np.arange(n_states), np.zeros(n_states, int), None, 0.9)
     assert exact.factorisation_work(same) < 100 * n_states
-    dense = make_mdp(0, n_states, 1, 0.9)
-    assert exact.factorisation_work(dense) > n_states**3 / 4
+    successors = np.random.default_rng(0).integers(n_states, size=(n_states, 3))
+    scattered = TabularMDP(np.eye(n_states)[successors].mean(axis=1), np.arange(n_states), 0 * shuffled, None, 0.9)
+    assert exact.factorisation_work(scattered) > 170 * n_states + n_states**3 / 10  # 170 a pair, and the factor is full
+
+
+@given(mdps(), seeds)
+def test_conjugate_gradients_solve_the_normal_equations(mdp, seed):
+    from rlfd_gym import _newton
+
+    rng = np.random.default_rng(seed)
+    p, flow = mdp.transitions, mdp.flow_matrix().toarray()
+    weights, ridge, rhs = rng.random(mdp.n_pairs), rng.random(mdp.n_states), rng.normal(size=mdp.n_states)
+    matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, weights)
+    normal = flow @ np.diag(weights) @ flow.T
+    np.testing.assert_allclose(_newton.normal_diagonal(*matrix), np.diag(normal), rtol=1e-9)
+    for share in (0.0, 1 / ridge.sum()):
+        x = rng.normal(size=mdp.n_states)
+        _newton.conjugate_gradients(*matrix, ridge, share, rhs, x, 1e-10, 1000)
+        system = normal + np.diag(ridge) - share * np.outer(ridge, ridge)
+        np.testing.assert_allclose(system @ x, rhs, atol=1e-5)
 
 
 def test_auto_takes_the_method_that_the_structure_asks_for(monkeypatch):
