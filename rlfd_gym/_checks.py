@@ -97,6 +97,21 @@ def as_array(name: str, values: Any, dtype: Any = None) -> NDArray[Any]:
         raise TypeError(f"{name} must be an array: {error}") from None
 
 
+def lock(thing: object) -> None:
+    """Make the arrays of a frozen object read-only, after making it or unpickling it."""
+    for value in vars(thing).values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+
+
+def prior_and_alpha(prior: ArrayLike | None, alpha: Any, n_pairs: int) -> tuple[FloatArray, float]:
+    """ĉ and α ≥ 0; without a prior α must be 0, and ĉ, which then does not matter, is 0 too."""
+    weight = number("alpha", alpha, 0.0)
+    if prior is None and weight > 0:
+        raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
+    return np.zeros(n_pairs) if prior is None else pair_vector("prior", prior, n_pairs).copy(), weight
+
+
 def discount_factor(value: Any) -> float:
     """The discount γ, strictly between 0 and 1, and far enough from 1 for double precision to tell."""
     discount = number("discount", value, 0.0, 1.0, open_ends=True)

@@ -85,7 +85,7 @@ PAIR = np.dtype(
     ]
 )
 STATE = np.dtype([("value", "f8"), ("value_sum", "f8")])
-R_STEPS, INVERSE_Z, FLUSHES = range(3)  # entries of Run.clock
+R_STEPS, INVERSE_Z, FLUSHES, TOTAL = range(4)  # entries of Run.clock
 
 
 class Run(NamedTuple):
@@ -99,7 +99,7 @@ class Run(NamedTuple):
     state_buffer: FloatArray  # S records STATE
     tree: FloatArray  # (nodes, FAN): levels one after the other, that of the weights first
     levels: np.ndarray[Any, Any]  # int64, the first node of each level
-    clock: FloatArray  # r and A of the module docstring, number of flushes so far
+    clock: FloatArray  # r and A of the module docstring, flushes and steps so far
 
     @property
     def pairs(self) -> np.ndarray[Any, Any]:
@@ -169,10 +169,14 @@ def start(
     prior: FloatArray,
     iterate: Point,
     *,
+    log_weight: FloatArray | None = None,
     count: int = 0,
     average: Point | None = None,
 ) -> Run:
-    """A run at the given iterate, after `count` steps with the given average."""
+    """A run at the given iterate, after `count` steps with the given average.
+
+    `log_weight` is the logarithm of the occupancy where that has vanished from double precision.
+    """
     n, n_states = len(iterate.cost), len(iterate.value)
     pairs, states = aligned(n, PAIR), aligned(n_states, STATE)
     pairs["cost"], pairs["prior"], pairs["clock"], pairs["state"] = iterate.cost, prior, 0.0, pair_states
@@ -184,9 +188,9 @@ def start(
     levels, size = tree_shape(n)
     tree = aligned(size * FAN, np.dtype("f8")).reshape(size, FAN)
     tree[:] = 0.0
-    clock = np.zeros(3)
+    clock = np.zeros(4)
     with np.errstate(divide="ignore"):
-        pairs["log_weight"] = np.log(iterate.occupancy)
+        pairs["log_weight"] = np.log(iterate.occupancy) if log_weight is None else log_weight
     run = Run(pairs.view(np.float64), states.view(np.float64), tree, levels, clock)
     flush(run.pairs, run.states, tree, levels, clock)
     clock[FLUSHES] = 0
@@ -224,7 +228,7 @@ def advance(pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_
     rest = np.empty(BLOCK)
     for begin in range(0, len(draws), BLOCK):
         end = min(begin + BLOCK, len(draws))
-        draw_ahead(pairs, states, slots, expert, tree, levels, draws[begin:end], samples[begin:end])
+        draw_ahead(pairs, states, slots, expert, tree, draws[begin:end], samples[begin:end])
         if hint:
             hint_ahead(pairs, states, slots, tree, levels, draws[begin:end], samples[begin:end], rest)
         for t in range(begin, end):
@@ -256,6 +260,7 @@ def advance(pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_
             steps += 1.0
     clock[R_STEPS] = steps
     clock[INVERSE_Z] = inverse_z
+    clock[TOTAL] += len(draws)
     return OK
 
 
@@ -264,7 +269,7 @@ def advance_and_measure(
     pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_buffer, step, draws, samples,
     every, count, data, indices, indptr, expert, alpha, slack, imbalance, value, records,
 ):  # fmt: skip
-    """As `advance`, and every so many steps one row of `records`; returns (status, rows written)."""
+    """As `advance`, and every so many steps one row of `records`; returns a status code."""
     rows = 0
     done = 0
     while done < len(draws):
@@ -274,7 +279,7 @@ def advance_and_measure(
             draws[done : done + size], samples,
         )  # fmt: skip
         if status != OK:
-            return status, rows
+            return status
         done += size
         count += size
         if count % every == 0:
@@ -283,7 +288,7 @@ def advance_and_measure(
                 data, indices, indptr, expert, alpha, slack, imbalance, value,
             )  # fmt: skip
             rows += 1
-    return OK, rows
+    return OK
 
 
 @compiled
@@ -361,6 +366,7 @@ def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
                 return NOT_FINITE
         clock[INVERSE_Z] += 1.0 / z
         clock[R_STEPS] += 1.0
+        clock[TOTAL] += 1.0
     return OK
 
 
@@ -471,7 +477,7 @@ def flush(pairs, states, tree, levels, clock):
 
 
 @compiled
-def draw_ahead(pairs, states, slots, expert, tree, levels, draws, samples):
+def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
     """Make the draws of a block of steps that do not depend on the iterate; prefetch what the next pass reads."""
     n = len(pairs)
     for t in range(len(draws)):

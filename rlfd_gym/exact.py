@@ -54,6 +54,7 @@ FIRST_ORDER_GAP = 0.01
 QP_PAIRS = 100_000
 QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20 that a solve needs
 AFFORDABLE_WORK = 1e10  # a minute or two
+PREDICTABLE_WORK = 1e8  # above, the prediction itself would take seconds and gigabytes
 SUPPORT = 1e-12  # mass below which the expert does not count as having taken an action
 NOTHING = 4e-9  # a spread this small may be the error of the four forward solves
 TELLING = 0.01  # share of the prior's spread between policies below which `project_prior` warns
@@ -145,11 +146,9 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     cost, value = _explaining(mdp, cost, value, taken)
 
     upper = float(np.sum((cost - guess) ** 2))
-    nu = np.where(taken, multiplier, np.maximum(multiplier, 0.0))
-    answer = np.clip(guess + nu / 2, -1.0, 1.0)
-    lower = float(np.sum((answer - guess) ** 2 - nu * answer) - np.abs(mdp.flow(nu)).sum())
+    lower = _projection_bound(mdp, guess, np.where(taken, multiplier, np.maximum(multiplier, 0.0)))
     slack = cost - mdp.flow_transpose(value)
-    spread, prior_spread = _spread(mdp, cost), _spread(mdp, guess)
+    spread, prior_spread = _spread(mdp, cost), _spread(mdp, np.clip(guess, -1.0, 1.0))
     variance = float(np.var(np.clip(guess, -1.0, 1.0)))
     solution = Solution(
         policy=mdp.policy_of(problem.expert),
@@ -166,7 +165,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
             "regret": float(problem.expert @ slack - slack.min()),
         },
     )
-    _warn_about_gap(solution, QP_GAP * max(1.0, upper))
+    _warn_about_gap(solution, QP_GAP * max(min(1.0, float(np.abs(guess).max()) ** 2), upper))
     if spread <= max(TELLING * prior_spread, NOTHING):
         warnings.warn(
             f"the projected cost tells almost no policies apart: under it the best and the worst policy differ by "
@@ -208,17 +207,18 @@ def _first_order(best: Best) -> int:
 def _solve_by_structure(best: Best) -> tuple[str, int]:
     """What "auto" does; returns the method that gave the answer and its iterations."""
     problem = best.problem
-    if problem.mdp.n_pairs <= QP_PAIRS and factorisation_work(problem.mdp) <= QUICK_WORK:
+    work = factorisation_work(problem.mdp)
+    if problem.mdp.n_pairs <= QP_PAIRS and work <= QUICK_WORK:
         iterations = _quadratic_program(best)
-        if not best.reached and problem.alpha > 0:
-            _first_order(best)
-        return "qp", iterations
+        if best.reached or problem.alpha == 0:
+            return "qp", iterations
+        return "qp, then first-order", iterations + _first_order(best)
     if problem.alpha == 0:
         return "closed form", _imitation(best)
     products = first_order.newton(problem, best)
     if best.reached:
         return "first-order", products
-    if factorisation_work(problem.mdp) <= AFFORDABLE_WORK:
+    if work <= AFFORDABLE_WORK:
         return "qp", _quadratic_program(best)
     return "first-order", products + first_order.interior_point(problem, best)
 
@@ -228,7 +228,7 @@ def factorisation_work(mdp: TabularMDP) -> float:
     p = mdp.transitions
     row = np.diff(p.indptr).astype(np.float64) + 1
     by_pairs = 10 * float(row @ row)  # scattered updates, so much slower than those within the factor
-    if by_pairs > QUICK_WORK:
+    if by_pairs > PREDICTABLE_WORK:
         return by_pairs + mdp.n_states**3 / 3  # the product below would take long: assume the worst
     pattern = sp.csr_array((np.ones(p.nnz, dtype=np.float32), p.indices, p.indptr), shape=p.shape)
     pattern = pattern + sp.csr_array(
@@ -294,18 +294,25 @@ def _io_al(problem: RLfDProblem, *, spread: bool) -> tuple[FloatArray, FloatArra
 def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """(c, u, multiplier of c - Tγᵀu, steps) of IRL-IO_ĉ: q = 0 on the pairs that are taken, q ≥ 0 on the others."""
     n = mdp.n_pairs
+    scale = float(np.abs(prior).max()) or 1.0  # all but the box is homogeneous: solve at the scale of the prior
     hessian = np.concatenate([np.full(n, 2.0), np.zeros(mdp.n_states)])
-    gradient = np.concatenate([-2.0 * prior, np.zeros(mdp.n_states)])
+    gradient = np.concatenate([-2.0 * prior / scale, np.zeros(mdp.n_states)])
     slack = sp.csr_array(sp.block_array([[sp.eye_array(n), -mdp.flow_matrix().T]]))
     others = np.flatnonzero(~taken)
-    box = np.ones(hessian.size)
+    box = np.full(hessian.size, 1.0 / scale)
     result = _piqp(
         hessian, gradient, slack[np.flatnonzero(taken)], slack[others], np.zeros(others.size), None, box, 1e-10
     )
     multiplier = np.zeros(n)
     multiplier[taken] = -result.y
     multiplier[others] = result.z_l[: others.size]
-    return result.x[:n].copy(), result.x[n:].copy(), multiplier, int(result.info.iter)
+    return scale * result.x[:n], scale * result.x[n:], scale * multiplier, int(result.info.iter)
+
+
+def _projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> float:
+    """A lower bound on the squared distance, for every ν that is nonnegative where the expert has no mass."""
+    answer = np.clip(prior + nu / 2, -1.0, 1.0)
+    return float(np.sum((answer - prior) ** 2 - nu * answer) - np.abs(mdp.flow(nu)).sum())
 
 
 def _piqp(

@@ -100,7 +100,7 @@ class Best:
         shift = 0.5 * (value.max() + value.min()) if np.abs(value).max() > 1.0 else 0.0
         u = np.clip(value - shift, -1.0, 1.0)
         mu = np.maximum(occupancy, 0.0)
-        mu /= mu.sum()
+        mu = mu / mu.sum() if mu.any() else self.problem.expert
         upper, lower = self.problem.bounds(c, u, mu)
         if upper < self.upper:
             self.cost, self.value, self.upper = c, u, upper

@@ -59,8 +59,13 @@ class SampledExpert:
         if _checks.nonnegative("weights", chances).sum() <= 0:
             raise ValueError("weights must not all be zero")
         for name, value in (columns | {"weights": chances / chances.sum()}).items():
-            value.flags.writeable = False
             object.__setattr__(self, name, value)
+        _checks.lock(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled arrays are writeable: lock them again."""
+        self.__dict__.update(state)
+        _checks.lock(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +130,7 @@ class BlackBoxProblem(ConvergenceTheorem):
         states, actions = np.nonzero(mask)
         number = np.cumsum(mask).reshape(shape) - 1
         self._check_expert(expert, mask)
-        weight = _checks.number("alpha", alpha, 0.0)
-        if prior is None and weight > 0:
-            raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
-        guess = np.zeros(len(states)) if prior is None else _checks.pair_vector("prior", prior, len(states)).copy()
+        guess, weight = _checks.prior_and_alpha(prior, alpha, len(states))
         values = {
             "oracle": oracle,
             "expert": expert,
@@ -145,6 +147,12 @@ class BlackBoxProblem(ConvergenceTheorem):
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        _checks.lock(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled arrays are writeable: lock them again."""
+        self.__dict__.update(state)
+        _checks.lock(self)
 
     @staticmethod
     def _check_expert(expert: SampledExpert, mask: np.ndarray[Any, Any]) -> None:

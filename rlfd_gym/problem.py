@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,7 +119,8 @@ class RLfDProblem(ConvergenceTheorem):
         >>> problem = RLfDProblem(env.mdp, expert, prior=env.cost_for(4, 2, 14), alpha=0.1)
         >>> constant = np.zeros(env.mdp.n_states)
         >>> upper, lower = problem.bounds(np.clip(problem.prior, -1, 1), constant, expert)
-        >>> upper - lower == problem.duality_gap(np.clip(problem.prior, -1, 1), constant, expert) > 0
+        >>> gap = problem.duality_gap(np.clip(problem.prior, -1, 1), constant, expert)
+        >>> abs(upper - lower - gap) < 1e-12 < gap
         True
     """
 
@@ -134,20 +136,18 @@ class RLfDProblem(ConvergenceTheorem):
         """Check and copy."""
         if not isinstance(mdp, TabularMDP):
             raise TypeError(f"mdp must be a TabularMDP, got {type(mdp).__name__}; see TabularMDP.from_env")
-        weight = _checks.number("alpha", alpha, 0.0)
         mu = _checks.distribution("expert", expert, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)").copy()
-        if prior is None:
-            if weight > 0:
-                raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
-            guess = np.zeros(mdp.n_pairs)
-        else:
-            guess = _checks.pair_vector("prior", prior, mdp.n_pairs).copy()
-        for array in (mu, guess):
-            array.flags.writeable = False
+        guess, weight = _checks.prior_and_alpha(prior, alpha, mdp.n_pairs)
         values = {"mdp": mdp, "expert": mu, "prior": guess, "alpha": weight}
         sizes = {"n_pairs": mdp.n_pairs, "n_states": mdp.n_states, "discount": mdp.discount}
         for name, value in (values | sizes).items():
             object.__setattr__(self, name, value)
+        _checks.lock(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled arrays are writeable: lock them again."""
+        self.__dict__.update(state)
+        _checks.lock(self)
 
     def lagrangian(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
         """L(c, u, μ)."""
@@ -171,6 +171,15 @@ class RLfDProblem(ConvergenceTheorem):
 
     def bounds(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
         """(upper, lower): certified bounds on the optimum of RLfD_α, from a feasible point."""
+        upper, gap = self._upper_and_gap(cost, value, occupancy)
+        return upper, upper - gap
+
+    def duality_gap(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
+        """How far the point may be from optimal: at most this much in the value of RLfD_α."""
+        return self._upper_and_gap(cost, value, occupancy)[1]
+
+    def _upper_and_gap(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
+        """The upper bound, and the gap as the sum of its three terms."""
         c, u, mu = self._feasible_point(cost, value, occupancy)
         q = c - self.mdp.flow_transpose(u)
         d = self.expert - mu
@@ -183,12 +192,7 @@ class RLfDProblem(ConvergenceTheorem):
             + np.abs(imbalance).sum()
             - u @ imbalance
         )
-        return float(upper), float(upper - max(gap, 0.0))
-
-    def duality_gap(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
-        """How far the point may be from optimal: at most this much in the value of RLfD_α."""
-        upper, lower = self.bounds(cost, value, occupancy)
-        return upper - lower
+        return float(upper), float(max(gap, 0.0))
 
     def _point(
         self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike

@@ -13,11 +13,15 @@ on `n_iterations` and `n_runs` alone: the result does not depend on `n_jobs` or 
 
 from __future__ import annotations
 
+import itertools
 import math
+import threading
+import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,13 +34,13 @@ from rlfd_gym.problem import RLfDProblem
 from rlfd_gym.solution import History, Solution
 
 if TYPE_CHECKING:
-    from rlfd_gym._kernels import Point
+    from rlfd_gym._kernels import Point, Run
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 
 CHUNK = 4096  # steps between looks at the clock: draws stay in the second-level cache
 BATCH_STEPS = 4_000_000  # runs are batched to about this many steps, so that handing them out costs little
-RESUME_BYTES = 2**30  # last iterates are kept for `initial=` up to this size
+RESUME_BYTES = 2**28  # the runs' iterates are kept for `initial=` up to this size
 LARGE_EXPONENT = 500.0  # exp overflows at 709
 
 
@@ -67,7 +71,8 @@ def solve_smd(
         seed: an int, `SeedSequence` or `Generator`.
         record_every: record gap and changes every so many steps in `solution.history`.
         bound: which second-moment bound the theorem's steps use, "corrected" or "paper".
-        initial: a solution of the same problem to go on from: its runs are continued by `n_iterations` steps each.
+        initial: a solution of the same problem to go on from: its runs are continued by `n_iterations` steps each, by
+            default of the same sizes. Solutions of many runs of a very large problem (over 256 MiB) do not keep them.
         progress_bar: show one.
 
     Returns:
@@ -86,6 +91,14 @@ def solve_smd(
     """
     if not isinstance(problem, (RLfDProblem, BlackBoxProblem)):
         raise TypeError(f"problem must be an RLfDProblem or a BlackBoxProblem, got {type(problem).__name__}")
+    if initial is not None and epsilon is not None:
+        raise ValueError("initial and epsilon exclude each other: the theorem's steps are counted from the start")
+    jobs = _checks.integer("n_jobs", n_jobs, -(2**31))
+    if jobs == 0:
+        raise ValueError("n_jobs must not be 0; -1 means all cores")
+    _checked_initial(problem, initial)
+    if step_size is None and initial is not None:
+        step_size = initial.details["step_sizes"]
     steps, etas = _schedule(problem, n_iterations, step_size, epsilon, bound)
     runs = _initial_runs(problem, _checks.integer("n_runs", n_runs, 1), seed, initial)
     plan = _Plan(
@@ -93,13 +106,13 @@ def solve_smd(
         etas=etas,
         uniform_start=step_size is None,
         record_every=0 if record_every is None else _checks.integer("record_every", record_every, 1),
-        keep_last=16 * (2 * problem.n_pairs + problem.n_states) * len(runs) <= RESUME_BYTES,
+        keep_last=8 * (5 * problem.n_pairs + 2 * problem.n_states) * len(runs) <= RESUME_BYTES,
     )
     with _progress(progress_bar, plan.steps * len(runs)) as progress:
         if isinstance(problem, BlackBoxProblem):
             batches = _lockstep(problem, plan, runs, progress.update)
         else:
-            batches = _model_runs(problem, plan, runs, n_jobs, progress.update)
+            batches = _model_runs(problem, plan, runs, jobs, progress.update)
         return _solution(problem, plan, batches, initial)
 
 
@@ -121,20 +134,51 @@ class _RunState:
     generator: np.random.Generator
     count: int = 0
     iterate: Point | None = None
+    log_weight: FloatArray | None = None
     average: Point | None = None
 
 
 @dataclass
 class _Batch:
-    """What some runs gave, added up."""
+    """What some runs gave, added up. Either whole runs, or the beginning of a single one (`partial`)."""
 
-    n_runs: int
-    average: list[FloatArray]
-    last: list[FloatArray]
-    records: list[FloatArray]
-    states: list[_RunState]
-    count: int
+    n_runs: int = 0
+    count: int = 0
+    average: list[FloatArray] = field(default_factory=list)
+    last: list[FloatArray] = field(default_factory=list)
+    records: list[FloatArray] = field(default_factory=list)
+    """The sum of the recorded rows, and the sum of the squared gaps."""
+    states: list[_RunState] = field(default_factory=list)
     finished: bool = True
+    partial: bool = False
+
+    def add(self, other: _Batch) -> None:
+        """Add other runs, in place."""
+        for mine, theirs in (
+            (self.average, other.average),
+            (self.last, other.last),
+            (self.records, other.records),
+        ):
+            if mine:
+                for total, new in zip(mine, theirs, strict=True):
+                    total += new
+            else:
+                mine.extend(np.array(vector) for vector in theirs)
+        self.n_runs += other.n_runs
+        self.count = other.count
+        self.states += other.states
+
+
+@dataclass
+class _Watch:
+    """What the threads of one solve share: whether to stop, and what they had by then."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    started: set[int] = field(default_factory=set)
+    batches: dict[int, _Batch] = field(default_factory=dict)
+
+
+_WATCHES: dict[int, _Watch] = {}  # by the number of the solve; workers in other processes find none
 
 
 def _schedule(
@@ -146,13 +190,15 @@ def _schedule(
 ) -> tuple[int, tuple[float, float]]:
     """T and (η_cu, η_μ)."""
     largest = 2 * problem.n_pairs / (1 - problem.discount)  # of the estimator for μ, as the paper's lemma says
-    if epsilon is not None:
-        if step_size is not None:
-            raise ValueError("step_size and epsilon exclude each other: epsilon brings the theorem's own step sizes")
-        return problem.iterations(epsilon, bound), problem.step_sizes(epsilon, bound)
     steps = _checks.integer("n_iterations", n_iterations, 1)
+    if epsilon is None:
+        accuracy = problem.accuracy(steps, bound)
+    elif step_size is None:
+        accuracy, steps = epsilon, problem.iterations(epsilon, bound)
+    else:
+        raise ValueError("step_size and epsilon exclude each other: epsilon brings the theorem's own step sizes")
     if step_size is None:
-        eta_cu, eta_mu = problem.step_sizes(problem.accuracy(steps, bound), bound)
+        eta_cu, eta_mu = problem.step_sizes(accuracy, bound)
         return steps, (eta_cu, min(eta_mu, 0.5 / largest))  # the proof needs η_μ · largest entry ≤ 1/2
     pair = step_size if isinstance(step_size, (tuple, list)) else (step_size, step_size)
     if len(pair) != 2:
@@ -173,9 +219,7 @@ def _initial_runs(
 ) -> list[_RunState]:
     """Fresh runs with a random stream each, or those of a solution to go on from."""
     if initial is not None:
-        runs = initial.details.get("runs")
-        if not runs or len(runs[0].iterate.cost) != problem.n_pairs or len(runs[0].iterate.value) != problem.n_states:
-            raise ValueError("initial must be a solution of the same problem by solve_smd that kept its runs")
+        runs = initial.details["runs"]
         if n_runs not in (1, len(runs)):
             raise ValueError(f"n_runs is {n_runs}, but initial has {len(runs)} runs to go on with")
         return list(runs)
@@ -186,6 +230,23 @@ def _initial_runs(
     # Children by number, not by `spawn`, which would make a second call with the same SeedSequence differ.
     children = (np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, i)) for i in range(n_runs))
     return [_RunState(np.random.Generator(np.random.PCG64(child))) for child in children]
+
+
+def _checked_initial(problem: RLfDProblem | BlackBoxProblem, initial: Solution | None) -> None:
+    """A solution to go on from must be of this problem, and have kept its runs."""
+    if initial is None:
+        return
+    if not isinstance(initial, Solution):
+        raise TypeError(f"initial must be a Solution, got {type(initial).__name__}")
+    if not initial.details.get("runs") or initial.details["problem"] != _fingerprint(problem):
+        raise ValueError("initial must be a solution of the same problem by solve_smd that kept its runs")
+
+
+def _fingerprint(problem: RLfDProblem | BlackBoxProblem) -> tuple[float, ...]:
+    """Numbers that tell problems apart."""
+    expert = problem.expert if isinstance(problem, RLfDProblem) else problem.expert_pairs
+    arrays = (zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in (expert, problem.prior))
+    return (problem.n_pairs, problem.n_states, problem.discount, problem.alpha, *arrays)
 
 
 def _start_point(problem: RLfDProblem | BlackBoxProblem, rng: np.random.Generator, uniform: bool) -> Point:
@@ -201,7 +262,7 @@ def _start_point(problem: RLfDProblem | BlackBoxProblem, rng: np.random.Generato
 def _model_runs(
     problem: RLfDProblem, plan: _Plan, runs: list[_RunState], n_jobs: int, update: Callable[[int], Any]
 ) -> Iterator[_Batch]:
-    """The batches of runs, in order, as they are done."""
+    """The batches of runs, in order, as they are done; after Ctrl-C, what there is."""
     size = max(1, min(len(runs), BATCH_STEPS // plan.steps))
     batches = [runs[first : first + size] for first in range(0, len(runs), size)]
     if n_jobs == 1 or len(batches) == 1:
@@ -210,14 +271,51 @@ def _model_runs(
         return
     from joblib import Parallel, delayed
 
-    tasks = (delayed(_run_batch)(problem, plan, batch) for batch in batches)
-    for result in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
-        update(plan.steps * result.n_runs)
-        yield result
+    number, watch = next(_NUMBERS), _Watch()
+    _WATCHES[number] = watch
+    tasks = (delayed(_run_watched)(problem, plan, batch, number, k) for k, batch in enumerate(batches))
+    done = 0
+    try:
+        for result in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
+            update(plan.steps * result.n_runs)
+            done += 1
+            yield result
+    except KeyboardInterrupt:
+        watch.stop.set()
+        while watch.started - set(watch.batches):  # each stops after its chunk, within milliseconds
+            time.sleep(0.001)
+        for k in sorted(watch.batches):
+            if k >= done:
+                watch.batches[k].finished = False
+                yield watch.batches[k]
+    finally:
+        watch.stop.set()
+        del _WATCHES[number]
+
+
+_NUMBERS = itertools.count()
+
+
+def _run_watched(problem: RLfDProblem, plan: _Plan, runs: list[_RunState], number: int, k: int) -> _Batch:
+    """A batch in a thread of the solve, or in another process, where nobody watches."""
+    watch = _WATCHES.get(number)
+    if watch is None:
+        return _run_batch(problem, plan, runs)
+    watch.started.add(k)
+    try:
+        watch.batches[k] = batch = _run_batch(problem, plan, runs, stop=watch.stop.is_set)
+        return batch
+    except BaseException:
+        watch.started.discard(k)
+        raise
 
 
 def _run_batch(
-    problem: RLfDProblem, plan: _Plan, runs: list[_RunState], update: Callable[[int], Any] = lambda steps: None
+    problem: RLfDProblem,
+    plan: _Plan,
+    runs: list[_RunState],
+    update: Callable[[int], Any] = lambda steps: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> _Batch:
     """Some runs, one after the other."""
     from rlfd_gym import _kernels
@@ -227,43 +325,55 @@ def _run_batch(
     step = tuple(_kernels.constants(mdp.n_pairs, mdp.discount, problem.alpha, *plan.etas))
     samples = np.empty((CHUNK, _kernels.DRAWS), np.int32)
     draws = np.empty((CHUNK, _kernels.DRAWS))
-    p = mdp.transitions
+    p, every = mdp.transitions, plan.record_every
     scratch = np.empty(mdp.n_pairs), np.empty(mdp.n_states), np.empty(mdp.n_states)
     gap_of = (p.data, p.indices, p.indptr, problem.expert, problem.alpha, *scratch)
-    batch = _Batch(0, [], [], [], [], 0)
+    batch = _Batch()
     for state in runs:
         rng = _copy_generator(state.generator)
         first = state.iterate if state.iterate is not None else _start_point(problem, rng, plan.uniform_start)
-        run = _kernels.start(mdp.pair_states, p.indptr, problem.prior, first, count=state.count, average=state.average)
-        every = plan.record_every
+        run = _kernels.start(
+            mdp.pair_states,
+            p.indptr,
+            problem.prior,
+            first,
+            log_weight=state.log_weight,
+            count=state.count,
+            average=state.average,
+        )
         records = np.empty((plan.steps // every + 1, 4)) if every else np.empty((0, 4))
-        done = rows = 0
         try:
-            while done < plan.steps:
+            while (done := int(run.clock[_kernels.TOTAL])) < plan.steps and not stop():
                 block = draws[: min(CHUNK, plan.steps - done)]
                 rng.random(out=block)
                 if every:
-                    status, new = _kernels.advance_and_measure(
+                    rows = _rows_recorded(state, done, every)
+                    status = _kernels.advance_and_measure(
                         *run, *tables, step, block, samples, every, state.count + done, *gap_of, records[rows:]
                     )
-                    rows += new
                 else:
                     status = _kernels.advance(*run, *tables, step, block, samples)
                 if status != _kernels.OK:
                     raise FloatingPointError(
                         f"step_size: the iterates are no longer finite after {done} steps of sizes {plan.etas}"
                     )
-                done += len(block)
                 update(len(block))
         except KeyboardInterrupt:
             batch.finished = False
-            if batch.n_runs or done == 0:
-                break  # whole runs only, if there is one
-        count = state.count + done
-        _add_run(batch, plan, rng, count, _kernels.iterate_of(run), _kernels.average_of(run, count), records[:rows])
-        if not batch.finished:
+        done = int(run.clock[_kernels.TOTAL])  # the kernel's own count: Ctrl-C may come before any other is written
+        if done == plan.steps or (not batch.n_runs and done > 0):
+            rows = _rows_recorded(state, done, every) if every else 0
+            _add_run(batch, plan, rng, state.count + done, run, records[:rows])
+            batch.partial = done < plan.steps
+        if done < plan.steps or not batch.finished:
+            batch.finished = False
             break
     return batch
+
+
+def _rows_recorded(state: _RunState, done: int, every: int) -> int:
+    """How many rows a run has recorded after `done` steps."""
+    return (state.count + done) // every - state.count // every
 
 
 def _lockstep(
@@ -284,7 +394,15 @@ def _lockstep(
     ]
     no_rows = np.zeros(problem.n_pairs + 1, dtype=np.int64)  # the oracle is asked instead
     started = [
-        _kernels.start(problem.pair_states, no_rows, problem.prior, point, count=state.count, average=state.average)
+        _kernels.start(
+            problem.pair_states,
+            no_rows,
+            problem.prior,
+            point,
+            log_weight=state.log_weight,
+            count=state.count,
+            average=state.average,
+        )
         for state, point in zip(runs, points, strict=True)
     ]
     pairs, values, trees, clocks = (
@@ -307,8 +425,9 @@ def _lockstep(
             samples[:, _kernels.EXPERT] = problem.expert_pairs[seen]
             samples[:, _kernels.EXPERT_NEXT] = problem.expert.next_states[seen]
             asked = samples[:, [_kernels.VISITED, _kernels.TRIED]]
-            arrived = np.asarray(
-                problem.oracle.sample_next(problem.pair_states[asked], problem.pair_actions[asked], oracle_rng)
+            arrived = _checks.integers(
+                "oracle: what sample_next returns",
+                problem.oracle.sample_next(problem.pair_states[asked], problem.pair_actions[asked], oracle_rng),
             )
             if arrived.shape != asked.shape or arrived.min() < 0 or arrived.max() >= problem.n_states:
                 raise ValueError(
@@ -321,63 +440,49 @@ def _lockstep(
             done += 1
             update(n_runs)
     except KeyboardInterrupt:
-        if done == 0:
-            raise
         finished = False
-    batch = _Batch(0, [], [], [], [], 0, finished)
+    done = int(clocks[0, _kernels.TOTAL])
+    batch = _Batch(finished=finished, partial=not finished)
     for r, (state, rng) in enumerate(zip(runs, generators, strict=True)):
-        run = _kernels.Run(pairs[r], values[r], trees[r], levels, clocks[r])
-        count = state.count + done
-        average = _kernels.average_of(run, count)
-        _add_run(batch, plan, rng, count, _kernels.iterate_of(run), average, np.empty((0, 4)))
+        if done:
+            run = _kernels.Run(pairs[r], values[r], trees[r], levels, clocks[r])
+            _add_run(batch, plan, rng, state.count + done, run, np.empty((0, 4)))
     yield batch
 
 
-def _add_run(
-    batch: _Batch, plan: _Plan, rng: np.random.Generator, count: int, last: Point, average: Point, records: FloatArray
-) -> None:
-    """Add a finished run to its batch."""
-    for total, new in ((batch.average, average), (batch.last, last)):
-        if total:
-            for mine, theirs in zip(total, new, strict=True):
-                mine += theirs
-        else:
-            total.extend(vector.copy() for vector in new)
-    batch.n_runs += 1
-    batch.count = count
-    batch.records.append(records)
+def _add_run(batch: _Batch, plan: _Plan, rng: np.random.Generator, count: int, run: Run, records: FloatArray) -> None:
+    """Add a run to its batch."""
+    from rlfd_gym import _kernels
+
+    last, average = _kernels.iterate_of(run), _kernels.average_of(run, count)
+    states = []
     if plan.keep_last:
-        batch.states.append(_RunState(rng, count, last, average))
+        states = [_RunState(rng, count, last, run.pairs["log_weight"].copy(), average)]
+    new = _Batch(1, count, list(average), list(last), [records, records[:, 0] ** 2], states)
+    batch.add(new)
 
 
 def _solution(
     problem: RLfDProblem | BlackBoxProblem, plan: _Plan, batches: Iterator[_Batch], initial: Solution | None
 ) -> Solution:
-    """Add the batches up as they come."""
+    """Add the batches up as they come: whole runs, or if there is none, the longest beginning of one."""
     from rlfd_gym._kernels import Point
 
-    total = _Batch(0, [], [], [], [], 0)
+    total, begun = _Batch(), _Batch()
     try:
         for batch in batches:
-            for mine, theirs in ((total.average, batch.average), (total.last, batch.last)):
-                if mine:
-                    for vector, addend in zip(mine, theirs, strict=True):
-                        vector += addend
-                else:
-                    mine.extend(theirs)
-            total.n_runs += batch.n_runs
-            total.count = max(total.count, batch.count)
-            total.records += batch.records
-            total.states += batch.states
             total.finished &= batch.finished
-            if not batch.finished:
-                break
+            if batch.partial and batch.count > begun.count:
+                begun = batch
+            elif batch.n_runs and not batch.partial:
+                total.add(batch)
     except KeyboardInterrupt:  # between batches
         total.finished = False
     if not total.n_runs:
-        raise KeyboardInterrupt("interrupted before the first step")
+        if not begun.n_runs:
+            raise KeyboardInterrupt("interrupted before the first step")
+        total.add(begun)
     average = Point(*(vector / total.n_runs for vector in total.average))
-    history = _history(plan, total, initial)
     upper = lower = math.nan
     if isinstance(problem, RLfDProblem):
         upper, lower = problem.bounds(*average)
@@ -392,12 +497,13 @@ def _solution(
         method="smd",
         n_iterations=total.count,
         finished=total.finished,
-        history=history,
+        history=_history(plan, total, initial),
         details={
             "last": Point(*(vector / total.n_runs for vector in total.last)),
             "step_sizes": plan.etas,
             "n_runs": total.n_runs,
             "runs": total.states,
+            "problem": _fingerprint(problem),
         },
     )
 
@@ -407,11 +513,10 @@ def _history(plan: _Plan, total: _Batch, initial: Solution | None) -> History:
     before = History() if initial is None else initial.history
     if not plan.record_every:
         return before
-    rows = min(len(records) for records in total.records)
-    table = np.stack([records[:rows] for records in total.records])
-    mean, std = table.mean(axis=0), table[:, :, 0].std(axis=0)
+    mean, squares = (rows / total.n_runs for rows in total.records)
+    std = np.sqrt(np.maximum(squares - mean[:, 0] ** 2, 0.0))
     last = total.count // plan.record_every
-    iteration = plan.record_every * np.arange(last - rows + 1, last + 1)
+    iteration = plan.record_every * np.arange(last - len(mean) + 1, last + 1)
     return History(
         np.concatenate([before.iteration, iteration]),
         np.concatenate([before.duality_gap, mean[:, 0]]),

@@ -81,6 +81,8 @@ def main() -> None:
                 record_every=max(1, n_iterations // 2000),
                 progress_bar=True,
             )
+            if not solution.finished:
+                raise SystemExit("interrupted")
             gap, std = solution.history.duality_gap[-1], solution.history.duality_gap_std[-1]
             outcome = Outcome(alpha, steps, solution.n_iterations, runs, float(gap), float(std), epsilon)
             outcomes.append(outcome)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -406,3 +408,56 @@ def test_bad_arguments_are_named(stock_problem, stock):
         project_prior(stock.mdp, problem.expert, "cheap")
     with pytest.raises(TypeError, match="mdp must be a TabularMDP, got InventoryEnv"):
         project_prior(stock, problem.expert, problem.prior)
+
+
+def test_a_sampled_expert_and_a_large_alpha_are_solved():
+    mdp = make_mdp(186700092, 12, 4, 0.9)
+    expert = np.zeros(mdp.n_pairs)
+    expert[[20, 34]] = 1 / 3, 2 / 3
+    problem = RLfDProblem(mdp, expert, random_cost(mdp, 186700093), 1e4)
+    for method in ("auto", "first-order"):
+        solution = solve_exact(problem, method)
+        assert solution.duality_gap <= max(1e-6, 0.01 * solution.upper)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 200.0])
+def test_the_projection_does_not_depend_on_the_scale_of_the_prior(factor):
+    env = gym.make("rlfd_gym/WindyGridworld-v0", height=6, width=6).unwrapped
+    expert = env.mdp.optimal(env.cost).occupancy
+    solution = project_prior(env.mdp, expert, factor * env.cost)  # the expert is optimal for it: no warning
+    # The promised gap is 1e-6 in the squared distance, at the scale of the prior: 1e-3 in the cost.
+    np.testing.assert_allclose(solution.cost, np.clip(factor * env.cost, -1, 1), atol=1e-3 * min(1.0, factor))
+    assert solution.details["surviving_variation"] == pytest.approx(1.0, abs=1e-4)
+    assert solution.details["surviving_spread"] == pytest.approx(1.0, abs=1e-4)
+
+
+@given(mdps(max_states=4, max_actions=3, max_discount=0.9), seeds)
+@settings(max_examples=20)
+def test_the_projections_bounds_hold_the_value_of_another_solver(mdp, seed):
+    from scipy.optimize import LinearConstraint
+
+    expert = mdp.occupancy_of(random_policy(mdp, seed))
+    prior = random_cost(mdp, seed + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a random expert may leave nothing of the prior
+        solution = project_prior(mdp, expert, prior)
+    n, taken = mdp.n_pairs, expert > 1e-12
+    slack = np.hstack([np.eye(n), -mdp.flow_matrix().toarray().T])
+    result = minimize(
+        lambda x: np.sum((x[:n] - prior) ** 2),
+        np.zeros(n + mdp.n_states),
+        jac=lambda x: np.concatenate([2 * (x[:n] - prior), np.zeros(mdp.n_states)]),
+        bounds=[(-1, 1)] * (n + mdp.n_states),
+        constraints=[
+            LinearConstraint(slack[rows], 0.0, high) for rows, high in ((taken, 0.0), (~taken, np.inf)) if rows.any()
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert solution.lower - 1e-6 <= result.fun <= solution.upper + 1e-4
+    assert solution.upper - solution.lower <= 1e-6 * max(1.0, solution.upper)
+    assert solution.lower <= solution.upper
+    rng = np.random.default_rng(seed)
+    for size in (0.01, 0.1, 1.0):  # the bound holds for every such ν, not only for the solver's
+        nu = size * np.where(taken, rng.normal(size=n), rng.random(n))
+        assert exact._projection_bound(mdp, prior, nu) <= solution.upper + 1e-9

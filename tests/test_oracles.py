@@ -194,3 +194,34 @@ def test_bad_experts_are_refused_by_name(arguments, error, message):
 def test_weights_are_drawn_in_proportion(env):
     assert SampledExpert([0, 1], [0, 0], [0, 0], [1.0, 3.0]).weights.tolist() == [0.25, 0.75]
     assert isinstance(solve_smd(black_box(env)[0], n_iterations=5).details["last"], Point)
+
+
+@pytest.mark.parametrize("answer", [np.nan, 1.9])
+def test_an_oracle_that_answers_no_integers_is_caught(env, answer):
+    class Wrong:
+        def sample_next(self, states, actions, rng):
+            return np.full(np.shape(states), answer)
+
+    box, _ = black_box(env)
+    object.__setattr__(box, "oracle", Wrong())
+    with pytest.raises(TypeError, match="oracle: what sample_next returns must hold integers"):
+        solve_smd(box, n_iterations=10)
+
+
+def test_transitions_of_no_weight_are_never_drawn(env):
+    # α = 0: the expert's draws are all that lowers a cost; the pair without weight is only ever raised.
+    mdp = env.mdp
+    sizes = {"n_states": mdp.n_states, "n_actions": mdp.n_actions, "discount": mdp.discount, "feasible": feasible(mdp)}
+    expert = SampledExpert([0, 1], [0, 0], [0, 0], [1.0, 0.0])
+    solution = solve_smd(BlackBoxProblem(env, expert, **sizes), n_iterations=3000, step_size=1e-2, n_runs=4)
+    drawn, never = mdp.pair_index([0, 1], [0, 0])
+    assert solution.details["last"].cost[drawn] < -0.9
+    assert solution.details["last"].cost[never] > -0.5
+
+
+def test_a_pickled_problem_is_still_locked(env):
+    import pickle
+
+    _, model = black_box(env)
+    assert not pickle.loads(pickle.dumps(model)).prior.flags.writeable
+    assert not pickle.loads(pickle.dumps(SampledExpert([0], [0], [0]))).weights.flags.writeable

@@ -89,7 +89,8 @@ def test_the_lower_bound_is_a_quadratic_program_over_the_boxes(problem, seed):
 def test_the_gap_is_the_difference_of_the_bounds_and_not_negative(problem, seed):
     point = random_point(problem, seed)
     upper, lower = problem.bounds(*point)
-    assert problem.duality_gap(*point) == upper - lower >= 0
+    assert problem.duality_gap(*point) == pytest.approx(upper - lower, abs=1e-12 * (1 + abs(upper)))
+    assert problem.duality_gap(*point) >= 0
     assert lower - 1e-9 <= problem.lagrangian(*point) <= upper + 1e-9
 
 

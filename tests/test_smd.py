@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import threading
+import time
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -27,7 +33,8 @@ def test_the_answer_is_feasible_and_certified(problem):
     assert np.abs(solution.value).max() <= 1
     assert solution.occupancy.sum() == pytest.approx(1)
     np.testing.assert_allclose(solution.policy, problem.mdp.policy_of(solution.occupancy), atol=1e-14)
-    assert solution.duality_gap == problem.duality_gap(solution.cost, solution.value, solution.occupancy)
+    gap = problem.duality_gap(solution.cost, solution.value, solution.occupancy)
+    assert solution.duality_gap == pytest.approx(gap, abs=1e-12)
     assert (solution.upper, solution.lower) == problem.bounds(solution.cost, solution.value, solution.occupancy)
     assert solution.finished
     assert solution.n_iterations == 50_000
@@ -263,3 +270,88 @@ def test_large_solutions_do_not_keep_their_runs(problem, monkeypatch):
     solution = solve_smd(problem, n_iterations=100)
     with pytest.raises(ValueError, match="initial must be a solution of the same problem by solve_smd that kept"):
         solve_smd(problem, n_iterations=100, initial=solution)
+
+
+def interrupt_after(seconds):
+    """Ctrl-C, as the terminal sends it, some time from now."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("record_every", [None, 1000])
+@pytest.mark.parametrize("seconds", [0.05, 0.17, 0.31])
+def test_a_real_ctrl_c_wherever_it_lands_leaves_a_true_average(problem, seconds, record_every):
+    solve_smd(problem, n_iterations=5000, step_size=1e-2, record_every=record_every)  # compiled
+    interrupt_after(seconds)
+    solution = solve_smd(problem, n_iterations=2_000_000_000, step_size=1e-2, record_every=record_every)
+    assert not solution.finished
+    assert solution.n_iterations > 1000
+    again = solve_smd(problem, n_iterations=solution.n_iterations, step_size=1e-2, record_every=record_every)
+    same(solution, again)
+    np.testing.assert_array_equal(solution.history.duality_gap, again.history.duality_gap)
+
+
+def test_a_real_ctrl_c_stops_all_threads_and_returns_the_longest_beginning(problem):
+    solve_smd(problem, n_iterations=5000, step_size=1e-2)  # compiled
+    interrupt_after(0.5)
+    solution = solve_smd(problem, n_iterations=2_000_000_000, step_size=1e-2, n_runs=2, n_jobs=2)
+    assert not solution.finished
+    assert solution.details["n_runs"] == 1
+    assert solution.n_iterations > 10_000
+    assert np.isfinite(solution.duality_gap)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.2  # nobody goes on computing
+
+
+def test_an_interrupt_among_several_batches_keeps_whole_runs_and_their_history(problem, monkeypatch):
+    monkeypatch.setattr(smd, "BATCH_STEPS", 1)  # a run to a batch
+    whole = solve_smd(problem, n_iterations=20_000, step_size=1e-2, n_runs=2, record_every=5000)
+    monkeypatch.setattr(smd, "_progress", lambda wanted, total: Interrupter(45_000))
+    solution = solve_smd(problem, n_iterations=20_000, step_size=1e-2, n_runs=4, record_every=5000)
+    assert not solution.finished
+    same(solution, whole)
+    assert solution.history.iteration.tolist() == [5000, 10_000, 15_000, 20_000]
+    np.testing.assert_array_equal(solution.history.duality_gap, whole.history.duality_gap)
+
+
+def test_going_on_remembers_weights_that_have_vanished_from_double_precision(problem):
+    arguments = {"step_size": (1e-2, 5e-2), "seed": 1}
+    whole = solve_smd(problem, n_iterations=60_000, **arguments)
+    part = solve_smd(problem, n_iterations=30_000, **arguments)
+    assert (part.details["runs"][0].iterate.occupancy == 0).any()
+    rest = solve_smd(problem, n_iterations=30_000, initial=part, **arguments)
+    np.testing.assert_allclose(rest.cost, whole.cost, atol=1e-9)
+
+
+def test_going_on_keeps_the_step_sizes(problem):
+    part = solve_smd(problem, n_iterations=20_000)
+    rest = solve_smd(problem, n_iterations=10, initial=part)
+    assert rest.details["step_sizes"] == part.details["step_sizes"]
+    with pytest.raises(ValueError, match="initial and epsilon exclude each other"):
+        solve_smd(problem, epsilon=0.5, initial=part)
+
+
+def test_only_solutions_of_the_very_same_problem_are_gone_on_from(problem):
+    part = solve_smd(problem, n_iterations=100)
+    other = RLfDProblem(problem.mdp, problem.expert, -problem.prior, problem.alpha)
+    with pytest.raises(ValueError, match="initial must be a solution of the same problem"):
+        solve_smd(other, n_iterations=100, initial=part)
+    with pytest.raises(TypeError, match="initial must be a Solution, got tuple"):
+        solve_smd(problem, n_iterations=100, initial=(1, 2))
+
+
+@pytest.mark.parametrize(("n_jobs", "error"), [(0, ValueError), ("two", TypeError)])
+def test_a_number_of_jobs_is_a_number(problem, n_jobs, error):
+    with pytest.raises(error, match="n_jobs must"):
+        solve_smd(problem, n_iterations=100, n_jobs=n_jobs)
+
+
+def test_a_pickled_solution_can_be_gone_on_from(problem):
+    part = pickle.loads(pickle.dumps(solve_smd(problem, n_iterations=500, step_size=1e-2)))
+    copy = pickle.loads(pickle.dumps(problem))
+    assert not copy.expert.flags.writeable
+    rest = solve_smd(copy, n_iterations=500, step_size=1e-2, initial=part)
+    whole = solve_smd(problem, n_iterations=1000, step_size=1e-2)
+    np.testing.assert_allclose(rest.cost, whole.cost, atol=1e-9)
