@@ -14,6 +14,7 @@ from rlfd_gym.registration import register_envs
 
 if TYPE_CHECKING:
     from rlfd_gym.adapters import cost_of_env
+    from rlfd_gym.demonstrations import occupancy_from_demonstrations
     from rlfd_gym.exact import project_prior, solve_exact
     from rlfd_gym.experts import noisy_expert
     from rlfd_gym.forward import Plan
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rlfd_gym.problem import RLfDProblem
     from rlfd_gym.smd import solve_smd
     from rlfd_gym.solution import History, Solution
+    from rlfd_gym.trainer import RLfDTrainer
 
 __version__ = "0.1.0"
 
@@ -30,11 +32,13 @@ __all__ = [
     "History",
     "Plan",
     "RLfDProblem",
+    "RLfDTrainer",
     "SampledExpert",
     "Solution",
     "TabularMDP",
     "cost_of_env",
     "noisy_expert",
+    "occupancy_from_demonstrations",
     "project_prior",
     "register_envs",
     "solve_exact",
@@ -46,11 +50,13 @@ _HOME = {
     "History": "solution",
     "Plan": "forward",
     "RLfDProblem": "problem",
+    "RLfDTrainer": "trainer",
     "SampledExpert": "oracles",
     "Solution": "solution",
     "TabularMDP": "mdp",
     "cost_of_env": "adapters",
     "noisy_expert": "experts",
+    "occupancy_from_demonstrations": "demonstrations",
     "project_prior": "exact",
     "solve_exact": "exact",
     "solve_smd": "smd",

@@ -56,6 +56,7 @@ def solve_smd(
     *,
     bound: str = "corrected",
     initial: Solution | None = None,
+    total_iterations: int | None = None,
     progress_bar: bool = False,
 ) -> Solution:
     """Solve RLfD_α by Algorithm 1 and return the average of the iterates, over all runs.
@@ -73,6 +74,8 @@ def solve_smd(
         bound: which second-moment bound the theorem's steps use, "corrected" or "paper".
         initial: a solution of the same problem to go on from: its runs are continued by `n_iterations` steps each, by
             default of the same sizes. Solutions of many runs of a very large problem (over 256 MiB) do not keep them.
+        total_iterations: for a run that is made in parts, how many steps the parts have together: the theorem's step
+            sizes are then those for the whole. By default `n_iterations`.
         progress_bar: show one.
 
     Returns:
@@ -99,7 +102,7 @@ def solve_smd(
     _checked_initial(problem, initial)
     if step_size is None and initial is not None:
         step_size = initial.details["step_sizes"]
-    steps, etas = _schedule(problem, n_iterations, step_size, epsilon, bound)
+    steps, etas = _schedule(problem, n_iterations, step_size, epsilon, bound, total_iterations)
     runs = _initial_runs(problem, _checks.integer("n_runs", n_runs, 1), seed, initial)
     plan = _Plan(
         steps=steps,
@@ -187,12 +190,14 @@ def _schedule(
     step_size: float | tuple[float, float] | None,
     epsilon: float | None,
     bound: str,
+    total_iterations: int | None = None,
 ) -> tuple[int, tuple[float, float]]:
     """T and (η_cu, η_μ)."""
     largest = 2 * problem.n_pairs / (1 - problem.discount)  # of the estimator for μ, as the paper's lemma says
     steps = _checks.integer("n_iterations", n_iterations, 1)
     if epsilon is None:
-        accuracy = problem.accuracy(steps, bound)
+        total = steps if total_iterations is None else _checks.integer("total_iterations", total_iterations, steps)
+        accuracy = problem.accuracy(total, bound)
     elif step_size is None:
         accuracy, steps = epsilon, problem.iterations(epsilon, bound)
     else:
