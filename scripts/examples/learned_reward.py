@@ -1,0 +1,61 @@
+"""The learned reward trains another agent: RLfDTrainer, then PPO on nothing but its reward.
+
+python scripts/examples/learned_reward.py
+"""
+
+from __future__ import annotations
+
+import sys
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from imitation.rewards.reward_wrapper import RewardVecEnvWrapper
+from imitation.util.logger import HierarchicalLogger
+from stable_baselines3 import PPO
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlfd_gym import RLfDTrainer
+
+
+def main(steps: int) -> tuple[float, float, float]:
+    """Train the apprentice, then PPO on its reward, and print what each pays under the true cost."""
+    th.set_num_threads(1)  # the networks are tiny
+    venv = DummyVecEnv([lambda: gym.make("rlfd_gym/Inventory-v0")] * 16)
+    world = venv.get_attr("unwrapped")[0]
+    mdp, cost = world.mdp, world.cost
+    expert = mdp.optimal(world.cost_for(5, 8, 15)).occupancy  # he thinks that holding stock is dear
+    trainer = RLfDTrainer(
+        expert,
+        venv,
+        rng=0,
+        prior=world.cost_for(4, 2, 14),
+        policy_kind="greedy",
+        custom_logger=HierarchicalLogger(Logger(folder=None, output_formats=[])),
+    )
+    trainer.train()
+    paid = RewardVecEnvWrapper(venv, trainer.reward_net.predict_processed)
+    agent = PPO("MlpPolicy", paid, n_steps=64, batch_size=256, gamma=world.discount, seed=0)
+    agent.learn(steps)
+
+    orders = np.array(
+        [world.cut_action(s, int(a)) for s, a in enumerate(agent.predict(np.arange(16), deterministic=True)[0])]
+    )
+    table = np.zeros((16, 16))
+    table[np.arange(16), orders] = 1.0
+    policies = {"apprentice": trainer.policy.probabilities.numpy(), "PPO on its reward": table}
+    learned = trainer.solution.cost
+    print(f"{'expected cost':<20}{'learned':>10}{'true':>10}")
+    print(f"{'expert':<20}{expert @ learned:>10.4f}{expert @ cost:>10.4f}")
+    for name, probabilities in policies.items():
+        policy = probabilities[mdp.pair_states, mdp.pair_actions]
+        print(f"{name:<20}{mdp.expected_cost(policy, learned):>10.4f}{mdp.expected_cost(policy, cost):>10.4f}")
+    random = mdp.expected_cost(mdp.uniform_policy(), learned)
+    print(f"{'random orders':<20}{random:>10.4f}{mdp.expected_cost(mdp.uniform_policy(), cost):>10.4f}")
+    best, reached = (mdp.expected_cost(p[mdp.pair_states, mdp.pair_actions], learned) for p in policies.values())
+    return best, reached, random
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000)

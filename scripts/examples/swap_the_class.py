@@ -1,0 +1,46 @@
+"""One script, three algorithms: only the line that builds the trainer differs.
+
+python scripts/examples/swap_the_class.py
+"""
+
+import gymnasium as gym
+import numpy as np
+from imitation.algorithms.bc import BC
+from imitation.algorithms.mce_irl import MCEIRL, TabularPolicy, mce_partition_fh
+from imitation.data import rollout
+from imitation.data.wrappers import RolloutInfoWrapper
+from imitation.rewards.reward_nets import BasicRewardNet
+from seals.base_envs import ExposePOMDPStateWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlfd_gym import RLfDTrainer
+
+rng = np.random.default_rng(0)
+env = gym.make("seals:seals/CliffWorld7x4-v0").unwrapped  # 28 cells: the goal is cell 6, the cliff 1 to 5
+venv = DummyVecEnv([lambda: RolloutInfoWrapper(ExposePOMDPStateWrapper(env))])
+net = BasicRewardNet(env.observation_space, env.action_space, use_action=False, hid_sizes=[])
+expert = TabularPolicy(env.state_space, env.action_space, mce_partition_fh(env)[2], rng)
+
+
+def episodes(policy, n):
+    """Some episodes of a policy."""
+    return rollout.rollout(policy, venv, rollout.make_sample_until(min_episodes=n), rng=rng)
+
+
+def guess(state, action):
+    """A prior cost: the goal is good, the cliff is bad."""
+    return -1.0 if state == 6 else 1.0 if 1 <= state <= 5 else 0.1
+
+
+demos = episodes(expert, 10)
+trainers = {
+    "BC": BC(observation_space=venv.observation_space, action_space=venv.action_space, demonstrations=demos, rng=rng),
+    "MCEIRL": MCEIRL(demos, env, net, rng),
+    "RLfDTrainer": RLfDTrainer(demos, env, net, rng, prior=guess),
+}
+returns = {"expert": rollout.rollout_stats(episodes(expert, 500))["return_mean"]}
+for name, trainer in trainers.items():
+    trainer.train(**{"n_epochs": 100} if name == "BC" else {})  # BC wants to be told how long
+    returns[name] = rollout.rollout_stats(episodes(trainer.policy, 500))["return_mean"]
+for name, mean in returns.items():
+    print(f"{name:<12}{mean:6.1f}")

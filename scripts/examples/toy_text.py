@@ -1,0 +1,86 @@
+"""FrozenLake and Taxi: an expert who acts at random one time in five, and a prior that only knows good from bad.
+
+python scripts/examples/toy_text.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import TransformReward
+from imitation.data import rollout
+from imitation.data.wrappers import RolloutInfoWrapper
+from imitation.util.logger import HierarchicalLogger
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from rlfd_gym import RLfDTrainer, TabularMDP, cost_of_env
+from rlfd_gym.policies import TablePolicy
+
+NOISE, DISCOUNT, EPISODES = 0.2, 0.95, 200
+
+
+def main() -> None:
+    """One line for each environment."""
+    print("expected discounted cost, exact, normalised by (1-γ): lower is better")
+    print(f"{'':<14}{'optimal':>10}{'expert':>10}{'apprentice':>12}")
+    for name, prior in TASKS.items():
+        best, expert, apprentice = compare(name, prior)
+        print(f"{name:<14}{best:>10.4f}{expert:>10.4f}{apprentice:>12.4f}")
+
+
+def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> tuple[float, float, float]:
+    """What the optimal policy, the noisy expert and the apprentice pay, under the environment's own cost."""
+    env = gym.make(name)
+    mdp, cost = TabularMDP.from_env(env, discount=DISCOUNT), cost_of_env(env)
+    plan = mdp.optimal(cost)  # by value or policy iteration
+    noisy = (1 - NOISE) * plan.policy + NOISE * mdp.uniform_policy()
+
+    venv = DummyVecEnv([lambda: RolloutInfoWrapper(TransformReward(gym.make(name), float))])
+    venv.seed(0)
+    table = np.zeros((mdp.n_states, mdp.n_actions))
+    table[mdp.pair_states, mdp.pair_actions] = noisy
+    expert = TablePolicy(venv.observation_space, venv.action_space, table)
+    demos = rollout.rollout(
+        expert, venv, rollout.make_sample_until(min_episodes=EPISODES), rng=np.random.default_rng(0)
+    )
+    trainer = RLfDTrainer(
+        demos,
+        env,
+        rng=0,
+        prior=prior(env),
+        alpha=0.01,
+        discount=DISCOUNT,
+        policy_kind="greedy",
+        custom_logger=HierarchicalLogger(Logger(folder=None, output_formats=[])),
+        allow_variable_horizon=True,  # both environments terminate
+    )
+    trainer.train()
+    apprentice = trainer.policy.probabilities.numpy()[mdp.pair_states, mdp.pair_actions]
+    return plan.expected_cost, mdp.expected_cost(noisy, cost), mdp.expected_cost(apprentice, cost)
+
+
+def frozen_lake_prior(env: Any) -> Callable[[int, int], float]:
+    """The goal is good, a hole is bad."""
+    tiles = env.unwrapped.desc.ravel()
+    return lambda state, action: {b"G": -1.0, b"H": 1.0}.get(tiles[state], 0.0)
+
+
+def taxi_prior(env: Any) -> Callable[[int, int], float]:
+    """A passenger at his destination is good, picking up or dropping nobody is bad."""
+    P, decode = env.unwrapped.P, env.unwrapped.decode
+
+    def prior(state: int, action: int) -> float:
+        _, _, passenger, destination = decode(state)
+        return -1.0 if passenger == destination else 1.0 if P[state][action][0][2] == -10 else 0.0
+
+    return prior
+
+
+TASKS = {"FrozenLake-v1": frozen_lake_prior, "Taxi-v3": taxi_prior}
+
+if __name__ == "__main__":
+    main()

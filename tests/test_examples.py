@@ -1,0 +1,82 @@
+"""The pipelines in scripts/examples run as a user would run them, and show what they say they show."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "scripts" / "examples"
+
+pytestmark = pytest.mark.needs_imitation
+
+
+def run(name, *arguments, cwd):
+    command = [sys.executable, "-W", "ignore", str(EXAMPLES / name), *arguments]
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def numbers(output, label):
+    """The numbers in the line that begins with a label."""
+    (line,) = (line for line in output.splitlines() if line.startswith(label))
+    return [float(text) for text in re.findall(r"-?\d+\.\d+(?:e[-+]?\d+)?", line[len(label) :])]
+
+
+def test_every_example_is_tested():
+    tested = set(re.findall(r'run\("(\w+\.py)"', Path(__file__).read_text()))
+    assert tested == {path.name for path in EXAMPLES.glob("*.py")}
+
+
+def test_on_toy_text_the_apprentice_is_at_least_as_good_as_the_noisy_expert(tmp_path):
+    output = run("toy_text.py", cwd=tmp_path)
+    for name in ("FrozenLake-v1", "Taxi-v3"):
+        best, expert, apprentice = numbers(output, name)
+        assert best - 1e-4 <= apprentice <= expert
+
+
+def test_saved_demonstrations_policies_and_rewards_come_back(tmp_path):
+    output = run("saved_demonstrations.py", cwd=tmp_path)
+    assert "100 demonstrations from TrajectoryDatasetSequence" in output
+    assert "same policy: True" in output
+    assert "same reward: True" in output
+    expert, apprentice = numbers(output, "expected cost")
+    assert apprentice <= expert
+
+
+@pytest.mark.slow
+def test_a_ppo_expert_is_learned_from(tmp_path):
+    output = run("ppo_expert.py", cwd=tmp_path)
+    (expert,), (apprentice,) = numbers(output, "PPO expert"), numbers(output, "apprentice")
+    assert apprentice > 0.9 * expert > 0
+    assert numbers(output, "duality gap")[0] < 1e-6
+
+
+@pytest.mark.slow
+def test_mceirl_and_rlfd_learn_from_the_same_demonstrations(tmp_path):
+    output = run("cliff_world.py", "30", cwd=tmp_path)
+    returns = {
+        name: numbers(output, name)[0]
+        for name in ("expert", "MCEIRL, 30 demos", "RLfDTrainer, 30 demos", "RLfDTrainer + prior, 30 demos")
+    }
+    assert returns["expert"] > 10
+    assert returns["RLfDTrainer, 30 demos"] > 3
+    assert returns["RLfDTrainer + prior, 30 demos"] > returns["MCEIRL, 30 demos"] - 2
+
+
+@pytest.mark.slow
+def test_ppo_on_the_learned_reward_reaches_the_apprentices_level(tmp_path):
+    output = run("learned_reward.py", cwd=tmp_path)
+    apprentice, agent, random = (numbers(output, n)[0] for n in ("apprentice", "PPO on its reward", "random orders"))
+    assert agent - apprentice < 0.1 * (random - apprentice)
+
+
+@pytest.mark.slow
+def test_one_script_runs_with_three_algorithms(tmp_path):
+    output = run("swap_the_class.py", cwd=tmp_path)
+    returns = {name: numbers(output, name)[0] for name in ("BC", "MCEIRL", "RLfDTrainer")}
+    assert returns["RLfDTrainer"] > max(returns["BC"], 5)
