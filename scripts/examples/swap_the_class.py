@@ -1,4 +1,4 @@
-"""One script, three algorithms: only the line that builds the trainer differs.
+"""One script, three algorithms: only the line that builds the trainer differs. Mean returns over five sets of demos.
 
 python scripts/examples/swap_the_class.py
 """
@@ -18,7 +18,6 @@ from rlfd_gym import RLfDTrainer
 rng = np.random.default_rng(0)
 env = gym.make("seals:seals/CliffWorld7x4-v0").unwrapped  # 28 cells: the goal is cell 6, the cliff 1 to 5
 venv = DummyVecEnv([lambda: RolloutInfoWrapper(ExposePOMDPStateWrapper(env))])
-net = BasicRewardNet(env.observation_space, env.action_space, use_action=False, hid_sizes=[])
 expert = TabularPolicy(env.state_space, env.action_space, mce_partition_fh(env)[2], rng)
 
 
@@ -32,15 +31,21 @@ def guess(state, action):
     return -1.0 if state == 6 else 1.0 if 1 <= state <= 5 else 0.1
 
 
-demos = episodes(expert, 10)
-trainers = {
-    "BC": BC(observation_space=venv.observation_space, action_space=venv.action_space, demonstrations=demos, rng=rng),
-    "MCEIRL": MCEIRL(demos, env, net, rng),
-    "RLfDTrainer": RLfDTrainer(demos, env, net, rng, prior=guess),
-}
-returns = {"expert": rollout.rollout_stats(episodes(expert, 500))["return_mean"]}
-for name, trainer in trainers.items():
-    trainer.train(**{"n_epochs": 100} if name == "BC" else {})  # BC wants to be told how long
-    returns[name] = rollout.rollout_stats(episodes(trainer.policy, 500))["return_mean"]
-for name, mean in returns.items():
-    print(f"{name:<12}{mean:6.1f}")
+returns = {"expert": [rollout.rollout_stats(episodes(expert, 500))["return_mean"]]}
+for _ in range(5):
+    demos = episodes(expert, 10)
+    net = BasicRewardNet(env.observation_space, env.action_space, use_action=False, hid_sizes=[])
+    spaces = {"observation_space": venv.observation_space, "action_space": venv.action_space}
+    trainers = {
+        "BC": BC(**spaces, demonstrations=demos, rng=rng),
+        "MCEIRL": MCEIRL(demos, env, net, rng),
+        "RLfD": RLfDTrainer(demos, env, rng=rng),
+        "RLfD + prior": RLfDTrainer(demos, env, rng=rng, prior=guess),
+    }
+    for name, trainer in trainers.items():
+        trainer.train(**{"n_epochs": 100} if name == "BC" else {})  # BC wants to be told how long
+        mean = rollout.rollout_stats(episodes(trainer.policy, 500))["return_mean"]
+        returns.setdefault(name, []).append(mean)
+for name, means in returns.items():
+    spread = np.std(means, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+    print(f"{name:<14}{np.mean(means):6.1f} ± {spread:.1f}")

@@ -26,14 +26,14 @@ NOISE, DISCOUNT, EPISODES = 0.2, 0.95, 200
 def main() -> None:
     """One line for each environment."""
     print("expected discounted cost, exact, normalised by (1-γ): lower is better")
-    print(f"{'':<14}{'optimal':>10}{'expert':>10}{'apprentice':>12}")
+    print(f"{'':<14}{'optimal':>10}{'expert':>10}{'prior alone':>14}{'apprentice':>12}")
     for name, prior in TASKS.items():
-        best, expert, apprentice = compare(name, prior)
-        print(f"{name:<14}{best:>10.4f}{expert:>10.4f}{apprentice:>12.4f}")
+        best, expert, alone, apprentice = compare(name, prior)
+        print(f"{name:<14}{best:>10.4f}{expert:>10.4f}{alone:>14.4f}{apprentice:>12.4f}")
 
 
-def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> tuple[float, float, float]:
-    """What the optimal policy, the noisy expert and the apprentice pay, under the environment's own cost."""
+def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> tuple[float, float, float, float]:
+    """What the optimal policy, the noisy expert, the prior's own optimal policy and the apprentice pay in truth."""
     env = gym.make(name)
     mdp, cost = TabularMDP.from_env(env, discount=DISCOUNT), cost_of_env(env)
     plan = mdp.optimal(cost)  # by value or policy iteration
@@ -60,7 +60,8 @@ def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> t
     )
     trainer.train()
     apprentice = trainer.policy.probabilities.numpy()[mdp.pair_states, mdp.pair_actions]
-    return plan.expected_cost, mdp.expected_cost(noisy, cost), mdp.expected_cost(apprentice, cost)
+    alone = mdp.optimal(trainer.prior).policy  # what the apprentice adds to is worth knowing too
+    return plan.expected_cost, *(mdp.expected_cost(policy, cost) for policy in (noisy, alone, apprentice))
 
 
 def frozen_lake_prior(env: Any) -> Callable[[int, int], float]:
