@@ -272,19 +272,24 @@ def test_large_solutions_do_not_keep_their_runs(problem, monkeypatch):
         solve_smd(problem, n_iterations=100, initial=solution)
 
 
-def interrupt_after(seconds):
-    """Ctrl-C, as the terminal sends it, some time from now."""
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    return timer
+@pytest.fixture
+def interrupt_after():
+    """A function that sends Ctrl-C, as the terminal does, some time from now."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
+
+    def later(seconds):
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    yield later
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("record_every", [None, 1000])
 @pytest.mark.parametrize("seconds", [0.05, 0.17, 0.31])
-def test_a_real_ctrl_c_wherever_it_lands_leaves_a_true_average(problem, seconds, record_every):
+def test_a_real_ctrl_c_wherever_it_lands_leaves_a_true_average(problem, seconds, record_every, interrupt_after):
     solve_smd(problem, n_iterations=5000, step_size=1e-2, record_every=record_every)  # compiled
     interrupt_after(seconds)
-    solution = solve_smd(problem, n_iterations=2_000_000_000, step_size=1e-2, record_every=record_every)
+    solution = solve_smd(problem, n_iterations=50_000_000, step_size=1e-2, record_every=record_every)
     assert not solution.finished
     assert solution.n_iterations > 1000
     again = solve_smd(problem, n_iterations=solution.n_iterations, step_size=1e-2, record_every=record_every)
@@ -292,10 +297,10 @@ def test_a_real_ctrl_c_wherever_it_lands_leaves_a_true_average(problem, seconds,
     np.testing.assert_array_equal(solution.history.duality_gap, again.history.duality_gap)
 
 
-def test_a_real_ctrl_c_stops_all_threads_and_returns_the_longest_beginning(problem):
+def test_a_real_ctrl_c_stops_all_threads_and_returns_the_longest_beginning(problem, interrupt_after):
     solve_smd(problem, n_iterations=5000, step_size=1e-2)  # compiled
     interrupt_after(0.5)
-    solution = solve_smd(problem, n_iterations=2_000_000_000, step_size=1e-2, n_runs=2, n_jobs=2)
+    solution = solve_smd(problem, n_iterations=50_000_000, step_size=1e-2, n_runs=2, n_jobs=2)
     assert not solution.finished
     assert solution.details["n_runs"] == 1
     assert solution.n_iterations > 10_000
