@@ -46,6 +46,8 @@ class Solution:
     occupancy: FloatArray = field(repr=False)
     """μ over pairs, in the simplex. The occupancy of `policy` only up to the accuracy of the solve."""
     cost: FloatArray | None = field(default=None, repr=False)
+    weights: FloatArray | None = field(default=None, repr=False)
+    """w, for methods that learn a cost Cw from a basis C; `None` for the others."""
     value: FloatArray | None = field(default=None, repr=False)
     upper: float = float("nan")
     lower: float = float("nan")
