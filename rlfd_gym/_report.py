@@ -1,0 +1,103 @@
+"""One page of HTML that opens offline: text, tables and pictures, all of it inside the one file.
+
+The page has no scripts and loads nothing. Text is escaped; what should be bold says so by `Cell(text, bold=True)`.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from rlfd_gym._files import replacing
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid #ddd; }}
+.scroll {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; font-size: .9rem; }}
+th, td {{ padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e4e4; white-space: nowrap; }}
+th {{ background: #f6f6f6; }} th:first-child, td:first-child {{ text-align: left; }}
+tr.reference td {{ color: #666; font-style: italic; }}
+figure {{ margin: 1.2rem 0; }} img {{ max-width: 100%; height: auto; }} figcaption {{ color: #555; font-size: .9rem; }}
+pre {{ background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: .85rem; }}
+</style></head><body>
+{body}
+</body></html>
+"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table."""
+
+    text: str
+    bold: bool = False
+
+
+@dataclass
+class Report:
+    """A page that grows from top to bottom; `write` puts it into a file.
+
+    >>> page = Report("Costs & policies").heading("First").text("a < b")
+    >>> "<h2>First</h2>" in page.html() and "a &lt; b" in page.html()
+    True
+    """
+
+    title: str
+    parts: list[str] = field(default_factory=list)
+
+    def heading(self, text: str) -> Report:
+        """A section starts."""
+        return self._add(f"<h2>{escape(text)}</h2>")
+
+    def text(self, text: str) -> Report:
+        """A paragraph."""
+        return self._add(f"<p>{escape(text)}</p>")
+
+    def code(self, text: str) -> Report:
+        """Lines as they are: settings, a command."""
+        return self._add(f"<pre>{escape(text)}</pre>")
+
+    def table(
+        self, header: Sequence[str], rows: Sequence[Sequence[Cell | str]], reference: Sequence[int] = ()
+    ) -> Report:
+        """A table; the rows whose numbers are in `reference` are set apart."""
+        lines = ["".join(f"<th>{escape(name)}</th>" for name in header)]
+        for number, row in enumerate(rows):
+            style = ' class="reference"' if number in reference else ""
+            lines.append(f"</tr><tr{style}>" + "".join(map(_cell, row)))
+        return self._add(f'<div class="scroll"><table><tr>{"".join(lines)}</tr></table></div>')
+
+    def picture(self, png: bytes, caption: str) -> Report:
+        """A PNG, embedded, with its caption."""
+        data = base64.b64encode(png).decode("ascii")
+        note = escape(caption)
+        return self._add(
+            f'<figure><img src="data:image/png;base64,{data}" alt="{note}"><figcaption>{note}</figcaption></figure>'
+        )
+
+    def html(self) -> str:
+        """The whole page."""
+        body = "\n".join([f"<h1>{escape(self.title)}</h1>", *self.parts])
+        return PAGE.format(title=escape(self.title), body=body)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, whole or not at all."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(self.html().encode())
+
+    def _add(self, part: str) -> Report:
+        self.parts.append(part)
+        return self
+
+
+def _cell(cell: Cell | str) -> str:
+    text, bold = (cell.text, cell.bold) if isinstance(cell, Cell) else (cell, False)
+    return f"<td><b>{escape(text)}</b></td>" if bold else f"<td>{escape(text)}</td>"
