@@ -28,6 +28,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
 
 
+def write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file, whole or not at all; folders are made."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(content)
+
+
 def save_arrays(
     path: str | os.PathLike[str], kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:

@@ -10,9 +10,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
 
-from rlfd_gym._files import replacing
+from rlfd_gym._files import write
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -89,9 +88,7 @@ class Report:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the page, whole or not at all."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(self.html().encode())
+        write(path, self.html().encode())
 
     def _add(self, part: str) -> Report:
         self.parts.append(part)

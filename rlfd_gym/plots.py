@@ -12,14 +12,13 @@ import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym._files import replacing
+from rlfd_gym._files import write
 from rlfd_gym.mdp import TabularMDP
 
 if TYPE_CHECKING:
@@ -116,9 +115,7 @@ def png(figure: Figure, dpi: int = 150) -> bytes:
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> bytes:
     """Write the figure as a PNG, whole or not at all; folders are made. Returns the same bytes."""
     content = png(figure, dpi)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(content)
+    write(path, content)
     return content
 
 

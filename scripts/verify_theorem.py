@@ -13,19 +13,23 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 
-from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_smd
+from rlfd_gym import RLfDProblem, Solution, noisy_expert, plots, solve_smd
+from rlfd_gym._files import write
 from rlfd_gym.envs import WindyGridworldEnv
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ALPHAS = (0.0, 0.1, 0.25)
 FIXED = 1e-2
 FIXED_ITERATIONS = 10_000_000  # a thousand times as many as the paper makes
-COLOURS = {"paper": "#0072B2", "corrected": "#009E73", "fixed": "#D55E00"}
+COLOURS = {"paper": plots.BLUE, "corrected": plots.GREEN, "fixed": plots.VERMILION}
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def main() -> None:
                 flush=True,
             )
     write(options.out / "theorem.csv", table(outcomes))
-    write(options.out / "theorem.png", figure(curves, epsilon))
+    plots.save(figure(curves, epsilon), options.out / "theorem.png")
     print(f"\nwritten: {options.out / 'theorem.csv'}, {options.out / 'theorem.png'}")
     if any(outcome.verdict == "VIOLATED" for outcome in outcomes):
         raise SystemExit("the theorem was violated")
@@ -115,16 +119,11 @@ def table(outcomes: list[Outcome]) -> bytes:
     return text.getvalue().encode()
 
 
-def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> bytes:
+def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> Figure:
     """The gap against iterations, one panel per α."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     labels = {"paper": "theorem's steps, stated bound", "corrected": "theorem's steps, corrected bound"}
-    figure, axes = plt.subplots(1, len(ALPHAS), figsize=(11, 3.6), sharey=True, layout="constrained")
-    for axis, alpha in zip(axes, ALPHAS, strict=True):
+    figure, axes = plots.new_figure(1, len(ALPHAS), (11, 3.6), sharey=True)
+    for axis, alpha in zip(axes[0], ALPHAS, strict=True):
         for (own, steps), solution in curves.items():
             if own == alpha:
                 label = labels.get(steps, f"fixed steps {FIXED:g}, as in the paper's figures")
@@ -132,26 +131,9 @@ def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> bytes:
         axis.axhline(epsilon, color="black", linestyle=":", linewidth=1, label=f"promised gap ε = {epsilon:g}")
         axis.set_title(f"α = {alpha:g}")
         axis.set_xlabel("iterations")
-    axes[0].set_ylabel("duality gap, mean over runs")
-    handles, names = [], []
-    for axis in axes:
-        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
-            if name not in names:
-                handles.append(handle)
-                names.append(name)
-    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
-    image = io.BytesIO()
-    figure.savefig(image, dpi=150, format="png")
-    plt.close(figure)
-    return image.getvalue()
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(content)
-    os.replace(partial, path)
+    axes[0, 0].set_ylabel("duality gap, mean over runs")
+    plots.legend_below(figure, columns=2)
+    return figure
 
 
 if __name__ == "__main__":
