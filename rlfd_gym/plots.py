@@ -46,7 +46,7 @@ SEQUENCE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
 """For series that have no name above, in this order."""
 COST_MAP = "RdBu_r"
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.spines.top": False,
@@ -121,11 +121,13 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> bytes:
 
 def legend_below(figure: Figure, columns: int = 4) -> None:
     """One legend under all the panels, each name once, covering nothing."""
-    named = {}
+    named: dict[str, Any] = {}
     for axis in figure.axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
             named.setdefault(name, handle)
-    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=columns, frameon=False)
+    figure.legend(
+        handles=list(named.values()), labels=list(named), loc="outside lower center", ncols=columns, frameon=False
+    )
 
 
 def draw_band(axis: Axes, x: FloatArray, mean: FloatArray, low: FloatArray, high: FloatArray, **options: Any) -> None:
@@ -196,14 +198,14 @@ def draw_orders(
             own = np.flatnonzero(mdp.pair_states == s)
             actions, chance = mdp.pair_actions[own], np.asarray(policy)[own]
             likely[s] = actions[np.argmax(chance)]
-            low[s], high[s] = (actions[min(np.searchsorted(np.cumsum(chance), q), len(own) - 1)] for q in (0.1, 0.9))
+            tenth, ninth = np.searchsorted(np.cumsum(chance), (0.1, 0.9)).clip(max=len(own) - 1)
+            low[s], high[s] = actions[tenth], actions[ninth]
         axis.plot(
             states, likely, color=colour, marker=markers[k % len(markers)], markersize=4, linewidth=0.9, label=name,
             alpha=0.9, zorder=3 + k,
         )  # fmt: skip
         axis.fill_between(states, low, high, color=colour, alpha=0.12, linewidth=0)
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.yaxis.get_major_locator().set_params(integer=True)
+    axis.locator_params(integer=True)
     axis.set_xlabel("stock on hand (units)")
     axis.set_ylabel("order (units)")
 
