@@ -272,7 +272,9 @@ def _model_runs(
     batches = [runs[first : first + size] for first in range(0, len(runs), size)]
     if n_jobs == 1 or len(batches) == 1:
         for batch in batches:
-            yield _run_batch(problem, plan, batch, update)
+            yield (ran := _run_batch(problem, plan, batch, update))
+            if not ran.finished:  # Ctrl-C means the batches after this one too
+                return
         return
     from joblib import Parallel, delayed
 
