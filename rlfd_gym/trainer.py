@@ -34,7 +34,7 @@ from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
 from rlfd_gym.policies import TablePolicy
 from rlfd_gym.problem import RLfDProblem
 from rlfd_gym.rewards import TableRewardNet, fit_reward_net, reward_table
-from rlfd_gym.smd import solve_smd
+from rlfd_gym.smd import keeps_runs, solve_smd
 from rlfd_gym.solution import Solution
 
 SOLVERS = ("exact", "smd")
@@ -192,7 +192,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             progress_bar: show one.
             callback: called with the number of iterations done, whenever there is something to log; returning `False`
                 stops the training.
-            log_interval: iterations between logs; by default a tenth of `max_iter`. 0 logs at the end only.
+            log_interval: iterations between logs; by default a tenth of `max_iter`. 0 logs at the end only, and so
+                does every training whose runs together are too large to be kept (256 MB); it cannot go on either.
 
         Returns:
             The apprentice's state occupancy: normalised, so it sums to one. Everything else is in `solution`.
@@ -342,6 +343,10 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             if n_runs is not None and n_runs != begun:
                 raise ValueError(f"n_runs is {n_runs}, but training goes on with the {begun} runs of the first call")
             runs = begun
+        if not keeps_runs(problem, runs):
+            if done:
+                raise RuntimeError(f"training cannot go on: {runs} runs of this size are too large to be kept")
+            interval = steps  # parts could not go on either
         end = done + steps
         promise = problem.accuracy(end) if done == 0 and self.step_size is None else None
         with tqdm(total=steps, unit="step", unit_scale=True, desc="SMD-RLfD", disable=not progress_bar) as bar:

@@ -321,6 +321,20 @@ def test_the_greedy_policy_is_optimal_for_the_learned_cost(make, inventory, care
     np.testing.assert_array_equal(trainer.policy.probabilities.numpy(), table_of(inventory.mdp, best))
 
 
+def test_runs_too_large_to_keep_are_done_in_one_part(make, inventory, careful, monkeypatch):
+    from rlfd_gym import smd
+
+    kept = make(careful, inventory)
+    kept.train(QUICK, log_interval=0)
+    monkeypatch.setattr(smd, "RESUME_BYTES", 0)
+    trainer, seen = make(careful, inventory), []
+    trainer.train(QUICK, callback=seen.append)
+    assert seen == [QUICK]
+    np.testing.assert_array_equal(trainer.solution.cost, kept.solution.cost)
+    with pytest.raises(RuntimeError, match="training cannot go on: 1 runs of this size are too large to be kept"):
+        trainer.train(QUICK)
+
+
 def test_runs_are_averaged_and_stay_as_many(make, inventory, careful):
     trainer = make(careful, inventory)
     trainer.train(2000, n_runs=3)
