@@ -72,7 +72,7 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
         details["last"] = point("last")
     details["runs"] = [
         _RunState(
-            _generator(run["generator"]),
+            generator(run["generator"]),
             count=run["count"],
             iterate=point("runs.iterate", row),
             log_weight=arrays["runs.log_weight"][row] if "runs.log_weight" in arrays else None,
@@ -89,8 +89,11 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
     )
 
 
-def _generator(state: dict[str, Any]) -> np.random.Generator:
+def generator(state: dict[str, Any]) -> np.random.Generator:
     """A generator in a given state."""
-    generator = np.random.Generator(np.random.PCG64())
-    generator.bit_generator.state = state
-    return generator
+    kind = getattr(np.random, state["bit_generator"], None)
+    if not isinstance(kind, type) or not issubclass(kind, np.random.BitGenerator):
+        raise ValueError(f"{state['bit_generator']!r} is no random generator of NumPy's")
+    bits = kind()
+    bits.state = state
+    return np.random.Generator(bits)

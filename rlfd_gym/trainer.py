@@ -303,7 +303,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
                 None, env, reward_net, venv=venv, prior=arrays.get("prior"), custom_logger=custom_logger, **settings
             )
             trainer._seed, trainer._horizon = header["seed"], header["horizon"]
-            trainer._policy.rng.bit_generator.state = header["policy_rng"]
+            trainer._policy.rng = _archive.generator(header["policy_rng"])
             expert = _archive.unpack_expert(arrays)
             if expert is not None:
                 trainer._set_expert(expert)

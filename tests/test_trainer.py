@@ -529,6 +529,32 @@ def test_an_untrained_trainer_is_saved_too(make, inventory, careful, tmp_path, q
         RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet).train(2000)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"n_jobs": np.int64(1)}, {"step_size": (np.float32(1e-3), 1e-4)}, {"epsilon": np.float32(5)}],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_numpys_numbers_are_saved_as_numbers(make, inventory, careful, tmp_path, quiet, settings):
+    from rlfd_gym import RLfDTrainer
+
+    make(careful, inventory, **settings).save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    for name, value in settings.items():
+        assert getattr(again, name) == value
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_any_generator_of_the_policy_is_saved(make, inventory, careful, tmp_path, quiet, kind):
+    from rlfd_gym import RLfDTrainer
+
+    trainer, states = make(careful, inventory), np.zeros(100, dtype=int)
+    trainer.policy.seed(np.random.Generator(getattr(np.random, kind)(1)))
+    trainer.policy.predict(states)
+    trainer.save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    assert (again.policy.predict(states)[0] == trainer.policy.predict(states)[0]).all()
+
+
 def test_an_own_reward_net_is_fitted_when_loading(saved, inventory, quiet, monkeypatch):
     from imitation.rewards.reward_nets import BasicRewardNet
 
