@@ -160,8 +160,6 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             expert = demos.occupancy_from_demonstrations(demonstrations, world.mdp)
         else:
             read = world.as_executed(demos.read_demonstrations(demonstrations))
-            if read.lengths is not None:
-                self._check_fixed_horizon(read.lengths.tolist())
             if world.mdp is None:
                 expert = demos.sampled_expert(
                     read,
@@ -172,6 +170,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
                 )
             else:
                 expert = demos.estimate_occupancy(read, world.mdp, discounting=self.discounting)
+            if read.lengths is not None:  # last: it remembers the horizon, which that of refused ones must not become
+                self._check_fixed_horizon(read.lengths.tolist())
         self._set_expert(expert)
 
     def train(

@@ -106,6 +106,13 @@ def test_trajectories_of_different_lengths_are_refused(make, inventory):
     make([short, long], inventory, allow_variable_horizon=True)
 
 
+def test_the_horizon_of_refused_demonstrations_is_forgotten(make, inventory):
+    trainer = make(None, inventory)
+    with pytest.raises(ValueError, match="next state 99"):
+        trainer.set_demonstrations([trajectory([0, 1, 99], [0, 0])])
+    trainer.set_demonstrations([trajectory([0, 1], [0])])
+
+
 def test_the_logger_can_be_given_and_replaced(inventory, careful, tmp_path):
     from imitation.util import logger
 
