@@ -17,6 +17,7 @@ from rlfd_gym.solution import History, Solution
 VECTORS = ("policy", "occupancy", "cost", "value")
 NUMBERS = ("upper", "lower", "method", "n_iterations", "finished")
 POINT = ("cost", "value", "occupancy")
+SAME_BOUNDS = 1e-6  # bounds on an optimum that differ by less are the same; another machine rounds otherwise
 SAMPLES = ("states", "actions", "next_states", "weights")
 
 
@@ -81,12 +82,19 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
         for row, run in enumerate(header["runs"])
     ]
     details["problem"] = _fingerprint(problem)
-    return Solution(
+    solution = Solution(
         **{name: arrays.get(f"solution.{name}") for name in VECTORS},  # type: ignore[arg-type]
         **{name: header[name] for name in NUMBERS},
         history=History(**{item.name: arrays[f"history.{item.name}"] for item in fields(History)}),
         details=details,
     )
+    if isinstance(problem, RLfDProblem):
+        assert solution.cost is not None
+        assert solution.value is not None
+        proved = problem.bounds(solution.cost, solution.value, solution.occupancy)
+        if not np.allclose(proved, (solution.upper, solution.lower), rtol=SAME_BOUNDS, atol=SAME_BOUNDS):
+            raise ValueError("it was saved for another environment, whose transitions give the solution other bounds")
+    return solution
 
 
 def generator(state: dict[str, Any]) -> np.random.Generator:

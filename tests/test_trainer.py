@@ -616,6 +616,19 @@ def test_a_file_for_another_environment_is_refused(saved, gridworld):
         RLfDTrainer.load(saved[1], gridworld)
 
 
+@pytest.mark.parametrize("solver", ["exact", "smd"])
+def test_a_file_for_the_same_pairs_with_other_transitions_is_refused(make, inventory, careful, tmp_path, quiet, solver):
+    from rlfd_gym import RLfDTrainer
+
+    trainer = make(careful, inventory, solver=solver)
+    trainer.train(QUICK)
+    trainer.save(tmp_path / "trainer.npz")
+    RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    less_demand = gym.make("rlfd_gym/Inventory-v0", demand_mean=5.0)
+    with pytest.raises(ValueError, match="was saved for another environment, whose transitions"):
+        RLfDTrainer.load(tmp_path / "trainer.npz", less_demand, custom_logger=quiet)
+
+
 def test_no_code_in_a_file_is_executed(saved, inventory, tmp_path):
     from rlfd_gym import RLfDTrainer
 
