@@ -129,6 +129,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
         if reward_net is not None and not isinstance(reward_net, RewardNet):
             raise TypeError(f"reward_net must be an imitation RewardNet, got {type(reward_net).__name__}")
+        if reward_net is not None:
+            self._world.check_spaces("reward_net", reward_net.observation_space, reward_net.action_space)
         self.solver, self.policy_kind, self.discounting = solver, policy_kind, discounting
         self.prior = None if prior is None else self._world.pairs_of("prior", prior)
         if alpha is None:

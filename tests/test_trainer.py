@@ -470,6 +470,15 @@ def test_the_reward_net_is_minus_the_cost(make, inventory, careful):
     assert (rewards == -trainer.solution.cost).all()
 
 
+@pytest.mark.parametrize("spaces", [(5, 16), (16, 5), (None, 16)])
+def test_an_own_reward_net_for_other_spaces_is_refused_before_training(make, inventory, careful, spaces):
+    from imitation.rewards.reward_nets import BasicRewardNet
+
+    states, actions = (gym.spaces.Box(-1, 1, (3,)) if n is None else Discrete(n) for n in spaces)
+    with pytest.raises(ValueError, match=r"reward_net is for .* but env has 16 states and 16 actions"):
+        make(careful, inventory, BasicRewardNet(states, actions))
+
+
 def test_an_own_reward_net_is_fitted_in_place_and_the_error_logged(inventory, careful, tmp_path, monkeypatch):
     from imitation.rewards.reward_nets import BasicRewardNet
     from imitation.util import logger
