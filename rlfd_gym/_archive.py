@@ -17,6 +17,7 @@ from rlfd_gym.solution import History, Solution
 VECTORS = ("policy", "occupancy", "cost", "value")
 NUMBERS = ("upper", "lower", "method", "n_iterations", "finished")
 POINT = ("cost", "value", "occupancy")
+SAME_BOUNDS = 1e-6  # bounds on an optimum that differ by less are the same; another machine rounds otherwise
 SAMPLES = ("states", "actions", "next_states", "weights")
 
 
@@ -72,7 +73,7 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
         details["last"] = point("last")
     details["runs"] = [
         _RunState(
-            _generator(run["generator"]),
+            generator(run["generator"]),
             count=run["count"],
             iterate=point("runs.iterate", row),
             log_weight=arrays["runs.log_weight"][row] if "runs.log_weight" in arrays else None,
@@ -81,16 +82,26 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
         for row, run in enumerate(header["runs"])
     ]
     details["problem"] = _fingerprint(problem)
-    return Solution(
+    solution = Solution(
         **{name: arrays.get(f"solution.{name}") for name in VECTORS},  # type: ignore[arg-type]
         **{name: header[name] for name in NUMBERS},
         history=History(**{item.name: arrays[f"history.{item.name}"] for item in fields(History)}),
         details=details,
     )
+    if isinstance(problem, RLfDProblem):
+        assert solution.cost is not None
+        assert solution.value is not None
+        proved = problem.bounds(solution.cost, solution.value, solution.occupancy)
+        if not np.allclose(proved, (solution.upper, solution.lower), rtol=SAME_BOUNDS, atol=SAME_BOUNDS):
+            raise ValueError("it was saved for another environment, whose transitions give the solution other bounds")
+    return solution
 
 
-def _generator(state: dict[str, Any]) -> np.random.Generator:
+def generator(state: dict[str, Any]) -> np.random.Generator:
     """A generator in a given state."""
-    generator = np.random.Generator(np.random.PCG64())
-    generator.bit_generator.state = state
-    return generator
+    kind = getattr(np.random, state["bit_generator"], None)
+    if not isinstance(kind, type) or not issubclass(kind, np.random.BitGenerator):
+        raise ValueError(f"{state['bit_generator']!r} is no random generator of NumPy's")
+    bits = kind()
+    bits.state = state
+    return np.random.Generator(bits)

@@ -39,7 +39,7 @@ def save_arrays(
     path: str | os.PathLike[str], kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write arrays and a header that says what they are."""
-    text = json.dumps({"format": kind, "version": version, **header})
+    text = json.dumps({"format": kind, "version": version, **header}, default=lambda value: value.tolist())  # NumPy's
     with replacing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **{HEADER: np.array(text)}, **arrays)
 

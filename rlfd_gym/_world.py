@@ -73,6 +73,16 @@ class World:
         """What is seen of each state, where that is a vector (seals)."""
         return getattr(self.base, "observation_matrix", None)
 
+    def check_spaces(self, name: str, observation_space: Any, action_space: Any) -> None:
+        """A net over these spaces must have room for every state, or see what is seen of it, and for every action."""
+        vectors = not hasattr(observation_space, "n") and self.observations is not None
+        seen = vectors or getattr(observation_space, "n", 0) >= self.n_states
+        if not seen or getattr(action_space, "n", 0) < self.n_actions:
+            raise ValueError(
+                f"{name} is for {observation_space} and {action_space}, but env has {self.n_states} states and "
+                f"{self.n_actions} actions"
+            )
+
     def uniform_policy(self) -> FloatArray:
         """Every feasible action alike, over pairs."""
         return np.asarray(1.0 / self.feasible.sum(axis=1)[self.pair_states])

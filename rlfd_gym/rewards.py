@@ -23,7 +23,7 @@ import numpy as np
 import torch as th
 from gymnasium.spaces import Discrete
 from imitation.rewards.reward_function import RewardFn
-from imitation.rewards.reward_nets import RewardNet
+from imitation.rewards.reward_nets import PredictProcessedWrapper, RewardEnsemble, RewardNet
 from imitation.rewards.serialize import ValidateRewardFn, reward_registry
 from imitation.util import networks
 from numpy.typing import ArrayLike
@@ -122,12 +122,18 @@ def fit_reward_net(
     """Fit `net` to a table in place, and return the root mean squared error that is left.
 
     Args:
-        net: any reward net over the environment's observations and actions.
+        net: any reward net over the environment's observations and actions. Of an ensemble every member is fitted, and
+            the largest error returned.
         table: r, (n_states, n_actions).
         transitions: states, actions, next states and weights of what to fit on; the weights sum to one.
         rng: draws the batches, where there are too many transitions for one.
         observations: what the net sees of each state, for environments whose observations are vectors.
     """
+    while isinstance(net, PredictProcessedWrapper):  # it computes what its base does
+        net = net.base
+    if isinstance(net, RewardEnsemble):  # it computes nothing by itself
+        members: list[Any] = list(net.members)
+        return max(fit_reward_net(member, table, transitions, rng, observations) for member in members)
     if isinstance(net, TableRewardNet):
         net.set_table(table)
         return 0.0

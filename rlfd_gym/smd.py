@@ -109,7 +109,7 @@ def solve_smd(
         etas=etas,
         uniform_start=step_size is None,
         record_every=0 if record_every is None else _checks.integer("record_every", record_every, 1),
-        keep_last=8 * (5 * problem.n_pairs + 2 * problem.n_states) * len(runs) <= RESUME_BYTES,
+        keep_last=keeps_runs(problem, len(runs)),
     )
     with _progress(progress_bar, plan.steps * len(runs)) as progress:
         if isinstance(problem, BlackBoxProblem):
@@ -117,6 +117,11 @@ def solve_smd(
         else:
             batches = _model_runs(problem, plan, runs, jobs, progress.update)
         return _solution(problem, plan, batches, initial)
+
+
+def keeps_runs(problem: RLfDProblem | BlackBoxProblem, n_runs: int) -> bool:
+    """Whether a solution of so many runs is small enough to keep them, for `initial` to go on from."""
+    return 8 * (5 * problem.n_pairs + 2 * problem.n_states) * n_runs <= RESUME_BYTES
 
 
 @dataclass(frozen=True)
@@ -272,7 +277,9 @@ def _model_runs(
     batches = [runs[first : first + size] for first in range(0, len(runs), size)]
     if n_jobs == 1 or len(batches) == 1:
         for batch in batches:
-            yield _run_batch(problem, plan, batch, update)
+            yield (ran := _run_batch(problem, plan, batch, update))
+            if not ran.finished:  # Ctrl-C means the batches after this one too
+                return
         return
     from joblib import Parallel, delayed
 

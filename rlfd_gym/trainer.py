@@ -34,7 +34,7 @@ from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
 from rlfd_gym.policies import TablePolicy
 from rlfd_gym.problem import RLfDProblem
 from rlfd_gym.rewards import TableRewardNet, fit_reward_net, reward_table
-from rlfd_gym.smd import solve_smd
+from rlfd_gym.smd import keeps_runs, solve_smd
 from rlfd_gym.solution import Solution
 
 SOLVERS = ("exact", "smd")
@@ -129,6 +129,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
         if reward_net is not None and not isinstance(reward_net, RewardNet):
             raise TypeError(f"reward_net must be an imitation RewardNet, got {type(reward_net).__name__}")
+        if reward_net is not None:
+            self._world.check_spaces("reward_net", reward_net.observation_space, reward_net.action_space)
         self.solver, self.policy_kind, self.discounting = solver, policy_kind, discounting
         self.prior = None if prior is None else self._world.pairs_of("prior", prior)
         if alpha is None:
@@ -160,8 +162,6 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             expert = demos.occupancy_from_demonstrations(demonstrations, world.mdp)
         else:
             read = world.as_executed(demos.read_demonstrations(demonstrations))
-            if read.lengths is not None:
-                self._check_fixed_horizon(read.lengths.tolist())
             if world.mdp is None:
                 expert = demos.sampled_expert(
                     read,
@@ -172,6 +172,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
                 )
             else:
                 expert = demos.estimate_occupancy(read, world.mdp, discounting=self.discounting)
+            if read.lengths is not None:  # last: it remembers the horizon, which that of refused ones must not become
+                self._check_fixed_horizon(read.lengths.tolist())
         self._set_expert(expert)
 
     def train(
@@ -192,7 +194,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             progress_bar: show one.
             callback: called with the number of iterations done, whenever there is something to log; returning `False`
                 stops the training.
-            log_interval: iterations between logs; by default a tenth of `max_iter`. 0 logs at the end only.
+            log_interval: iterations between logs; by default a tenth of `max_iter`. 0 logs at the end only, and so
+                does every training whose runs together are too large to be kept (256 MB); it cannot go on either.
 
         Returns:
             The apprentice's state occupancy: normalised, so it sums to one. Everything else is in `solution`.
@@ -302,7 +305,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
                 None, env, reward_net, venv=venv, prior=arrays.get("prior"), custom_logger=custom_logger, **settings
             )
             trainer._seed, trainer._horizon = header["seed"], header["horizon"]
-            trainer._policy.rng.bit_generator.state = header["policy_rng"]
+            trainer._policy.rng = _archive.generator(header["policy_rng"])
             expert = _archive.unpack_expert(arrays)
             if expert is not None:
                 trainer._set_expert(expert)
@@ -342,6 +345,10 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             if n_runs is not None and n_runs != begun:
                 raise ValueError(f"n_runs is {n_runs}, but training goes on with the {begun} runs of the first call")
             runs = begun
+        if not keeps_runs(problem, runs):
+            if done:
+                raise RuntimeError(f"training cannot go on: {runs} runs of this size are too large to be kept")
+            interval = steps  # parts could not go on either
         end = done + steps
         promise = problem.accuracy(end) if done == 0 and self.step_size is None else None
         with tqdm(total=steps, unit="step", unit_scale=True, desc="SMD-RLfD", disable=not progress_bar) as bar:

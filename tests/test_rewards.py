@@ -114,6 +114,18 @@ def test_another_net_is_fitted_as_well_as_it_can_be():
     np.testing.assert_allclose(predict(blind, *ALL), np.repeat(TABLE.mean(axis=1), 2), atol=0.05)
 
 
+def test_every_member_of_an_ensemble_is_fitted():
+    from imitation.rewards.reward_nets import AddSTDRewardWrapper, BasicRewardNet, RewardEnsemble
+
+    from rlfd_gym.rewards import fit_reward_net
+
+    members = [BasicRewardNet(Discrete(3), Discrete(2), hid_sizes=(32,)) for _ in range(2)]
+    cautious = AddSTDRewardWrapper(RewardEnsemble(Discrete(3), Discrete(2), members), default_alpha=-1.0)
+    assert fit_reward_net(cautious, TABLE, TRANSITIONS, np.random.default_rng(0)) < 0.01
+    for net in (*members, cautious.base):
+        np.testing.assert_allclose(predict(net, *ALL), TABLE.ravel(), atol=0.03)
+
+
 def test_a_net_over_vectors_sees_what_the_environment_shows():
     from imitation.rewards.reward_nets import BasicRewardNet
 

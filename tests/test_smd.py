@@ -339,6 +339,20 @@ def test_an_interrupt_among_several_batches_keeps_whole_runs_and_their_history(p
     np.testing.assert_array_equal(solution.history.duality_gap, whole.history.duality_gap)
 
 
+def test_one_interrupt_ends_the_batches_that_have_not_begun_too(problem, monkeypatch):
+    class Once(Interrupter):
+        def update(self, steps):
+            self.left, before = self.left - steps, self.left
+            if self.left < 0 <= before:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(smd, "BATCH_STEPS", 1)  # a run to a batch
+    monkeypatch.setattr(smd, "_progress", lambda wanted, total: Once(25_000))
+    solution = solve_smd(problem, n_iterations=20_000, step_size=1e-2, n_runs=4)
+    assert not solution.finished
+    assert solution.details["n_runs"] == 1  # the second was interrupted
+
+
 def test_going_on_remembers_weights_that_have_vanished_from_double_precision(problem):
     arguments = {"step_size": (1e-2, 5e-2), "seed": 1}
     whole = solve_smd(problem, n_iterations=60_000, **arguments)

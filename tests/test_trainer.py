@@ -106,6 +106,13 @@ def test_trajectories_of_different_lengths_are_refused(make, inventory):
     make([short, long], inventory, allow_variable_horizon=True)
 
 
+def test_the_horizon_of_refused_demonstrations_is_forgotten(make, inventory):
+    trainer = make(None, inventory)
+    with pytest.raises(ValueError, match="next state 99"):
+        trainer.set_demonstrations([trajectory([0, 1, 99], [0, 0])])
+    trainer.set_demonstrations([trajectory([0, 1], [0])])
+
+
 def test_the_logger_can_be_given_and_replaced(inventory, careful, tmp_path):
     from imitation.util import logger
 
@@ -321,6 +328,20 @@ def test_the_greedy_policy_is_optimal_for_the_learned_cost(make, inventory, care
     np.testing.assert_array_equal(trainer.policy.probabilities.numpy(), table_of(inventory.mdp, best))
 
 
+def test_runs_too_large_to_keep_are_done_in_one_part(make, inventory, careful, monkeypatch):
+    from rlfd_gym import smd
+
+    kept = make(careful, inventory)
+    kept.train(QUICK, log_interval=0)
+    monkeypatch.setattr(smd, "RESUME_BYTES", 0)
+    trainer, seen = make(careful, inventory), []
+    trainer.train(QUICK, callback=seen.append)
+    assert seen == [QUICK]
+    np.testing.assert_array_equal(trainer.solution.cost, kept.solution.cost)
+    with pytest.raises(RuntimeError, match="training cannot go on: 1 runs of this size are too large to be kept"):
+        trainer.train(QUICK)
+
+
 def test_runs_are_averaged_and_stay_as_many(make, inventory, careful):
     trainer = make(careful, inventory)
     trainer.train(2000, n_runs=3)
@@ -449,6 +470,15 @@ def test_the_reward_net_is_minus_the_cost(make, inventory, careful):
     assert (rewards == -trainer.solution.cost).all()
 
 
+@pytest.mark.parametrize("spaces", [(5, 16), (16, 5), (None, 16)])
+def test_an_own_reward_net_for_other_spaces_is_refused_before_training(make, inventory, careful, spaces):
+    from imitation.rewards.reward_nets import BasicRewardNet
+
+    states, actions = (gym.spaces.Box(-1, 1, (3,)) if n is None else Discrete(n) for n in spaces)
+    with pytest.raises(ValueError, match=r"reward_net is for .* but env has 16 states and 16 actions"):
+        make(careful, inventory, BasicRewardNet(states, actions))
+
+
 def test_an_own_reward_net_is_fitted_in_place_and_the_error_logged(inventory, careful, tmp_path, monkeypatch):
     from imitation.rewards.reward_nets import BasicRewardNet
     from imitation.util import logger
@@ -515,6 +545,32 @@ def test_an_untrained_trainer_is_saved_too(make, inventory, careful, tmp_path, q
         RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet).train(2000)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"n_jobs": np.int64(1)}, {"step_size": (np.float32(1e-3), 1e-4)}, {"epsilon": np.float32(5)}],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_numpys_numbers_are_saved_as_numbers(make, inventory, careful, tmp_path, quiet, settings):
+    from rlfd_gym import RLfDTrainer
+
+    make(careful, inventory, **settings).save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    for name, value in settings.items():
+        assert getattr(again, name) == value
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_any_generator_of_the_policy_is_saved(make, inventory, careful, tmp_path, quiet, kind):
+    from rlfd_gym import RLfDTrainer
+
+    trainer, states = make(careful, inventory), np.zeros(100, dtype=int)
+    trainer.policy.seed(np.random.Generator(getattr(np.random, kind)(1)))
+    trainer.policy.predict(states)
+    trainer.save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    assert (again.policy.predict(states)[0] == trainer.policy.predict(states)[0]).all()
+
+
 def test_an_own_reward_net_is_fitted_when_loading(saved, inventory, quiet, monkeypatch):
     from imitation.rewards.reward_nets import BasicRewardNet
 
@@ -567,6 +623,19 @@ def test_a_file_for_another_environment_is_refused(saved, gridworld):
 
     with pytest.raises(ValueError, match="was saved for another environment"):
         RLfDTrainer.load(saved[1], gridworld)
+
+
+@pytest.mark.parametrize("solver", ["exact", "smd"])
+def test_a_file_for_the_same_pairs_with_other_transitions_is_refused(make, inventory, careful, tmp_path, quiet, solver):
+    from rlfd_gym import RLfDTrainer
+
+    trainer = make(careful, inventory, solver=solver)
+    trainer.train(QUICK)
+    trainer.save(tmp_path / "trainer.npz")
+    RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    less_demand = gym.make("rlfd_gym/Inventory-v0", demand_mean=5.0)
+    with pytest.raises(ValueError, match="was saved for another environment, whose transitions"):
+        RLfDTrainer.load(tmp_path / "trainer.npz", less_demand, custom_logger=quiet)
 
 
 def test_no_code_in_a_file_is_executed(saved, inventory, tmp_path):
