@@ -57,7 +57,7 @@ def solve_smd_hull(
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
-        >>> from rlfd_gym.hull import scale_basis
+        >>> from rlfd_gym.baselines import scale_basis
         >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
         >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
         >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert)

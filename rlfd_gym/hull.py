@@ -45,25 +45,9 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.basis import check_basis
 from rlfd_gym.mdp import TabularMDP
 from rlfd_gym.problem import RLfDProblem
-
-
-def scale_basis(basis: ArrayLike) -> FloatArray:
-    """The basis with each column divided by its largest absolute entry, so that it fits into [-1, 1].
-
-    The hull of the scaled columns has, up to positive factors, the same costs as that of the given ones: what is a
-    mixture with weights a of the given columns is, up to its scale, one with weights ∝ a · (largest absolute entries)
-    of the scaled ones. So the same policies are optimal for some cost of the hull. What changes is which factor a cost
-    comes with, and with it the margins that are compared across the hull, and the distance to a prior. A column of
-    zeros stays as it is.
-
-    >>> scale_basis([[10.0, 0.1], [-20.0, 0.2]]).tolist()
-    [[0.5, 0.5], [-1.0, 1.0]]
-    """
-    columns = _checked_columns(basis)
-    largest = np.abs(columns).max(axis=0)
-    return columns / np.where(largest > 0, largest, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +56,12 @@ class HullProblem:
 
     Args:
         problem: the problem on the box.
-        basis: C, (n_pairs, K), each column a cost in [-1, 1]; see `scale_basis`.
+        basis: C, (n_pairs, K), each column a cost in [-1, 1]; `basis.scale_basis` makes it so, which keeps the costs
+            of the hull up to a positive factor each, but not their margins, nor their distance to a prior.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
+        >>> from rlfd_gym.basis import scale_basis
         >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
         >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
         >>> hull = HullProblem(rlfd_gym.RLfDProblem(env.mdp, expert), scale_basis(env.features))
@@ -100,20 +86,9 @@ class HullProblem:
         """Check and copy."""
         if not isinstance(problem, RLfDProblem):
             raise TypeError(f"problem must be an RLfDProblem, got {type(problem).__name__}")
-        columns = _checked_columns(basis)
-        if len(columns) != problem.n_pairs:
-            raise ValueError(
-                f"basis has shape {columns.shape}, expected ({problem.n_pairs}, K): one row per feasible state-action "
-                "pair (mdp.n_pairs)"
-            )
-        pair, k = np.unravel_index(np.argmax(np.abs(columns)), columns.shape)
-        if abs(columns[pair, k]) > 1:
-            raise ValueError(
-                f"basis must lie in [-1, 1], but column {k} is {columns[pair, k]} at pair {pair}; "
-                "scale_basis(basis) divides each column by its largest absolute entry"
-            )
+        columns = np.clip(check_basis(basis, problem.n_pairs), -1.0, 1.0)  # outside by rounding at most
         object.__setattr__(self, "problem", problem)
-        object.__setattr__(self, "basis", columns)
+        object.__setattr__(self, "basis", np.ascontiguousarray(columns))
         for name in ("mdp", "expert", "prior", "alpha", "n_pairs", "n_states", "discount"):
             object.__setattr__(self, name, getattr(problem, name))
         _checks.lock(self)
@@ -178,15 +153,3 @@ class HullProblem:
         if bound != "corrected":
             raise ValueError(f"bound must be 'corrected' on a hull, for which the paper states none; got {bound!r}")
         return 2 * sum(math.sqrt(a * b) for a, b in self._regrets())
-
-
-def _checked_columns(basis: ArrayLike) -> FloatArray:
-    """The basis as a new, finite, contiguous array with at least one column."""
-    columns = np.array(_checks.as_array("basis", basis, np.float64), order="C")
-    if columns.ndim != 2 or columns.size == 0:
-        raise ValueError(f"basis must be an array (n_pairs, K) with at least one column, got shape {columns.shape}")
-    bad = np.argwhere(~np.isfinite(columns))
-    if len(bad):
-        pair, k = bad[0]
-        raise ValueError(f"basis must be finite, but column {k} is {columns[pair, k]} at pair {pair}")
-    return columns

@@ -317,15 +317,20 @@ def test_scaling_a_basis_keeps_its_costs_up_to_a_factor():
     assert scale_basis(np.zeros((4, 1))).tolist() == [[0.0]] * 4
 
 
+def test_the_order_of_a_basis_in_memory_makes_no_difference(inventory):
+    problem, basis = inventory
+    same(*(solve_smd_hull(problem, b, n_iterations=500) for b in (basis, np.asfortranarray(basis))))
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"basis": np.ones(6)}, ValueError, r"basis must be an array \(n_pairs, K\) with at least one column"),
-        ({"basis": np.ones((6, 0))}, ValueError, "at least one column"),
+        ({"basis": np.ones(6)}, ValueError, r"basis has shape \(6,\), expected \(n_pairs, K\), both at least 1"),
+        ({"basis": np.ones((6, 0))}, ValueError, "both at least 1"),
         ({"basis": np.ones((5, 2))}, ValueError, r"basis has shape \(5, 2\), expected \(6, K\)"),
         ({"basis": "costs"}, TypeError, "basis must be an array"),
-        ({"basis": np.full((6, 2), np.nan)}, ValueError, "basis must be finite, but column 0 is nan at pair 0"),
-        ({"basis": np.diag([1, 1, -7.0, 1, 1, 2])}, ValueError, r"column 2 is -7.0 at pair 2; scale_basis\(basis\)"),
+        ({"basis": np.full((6, 2), np.nan)}, ValueError, "basis must be finite; row 0, column 0 is nan"),
+        ({"basis": np.diag([1, 1, -7.0, 1, 1, 2])}, ValueError, r"but column 2 reaches 7; .*scale_basis\(basis\)"),
         ({"problem": "inventory"}, TypeError, "problem must be an RLfDProblem, got str"),
         ({"step_size": (1e-2, 1e-2)}, ValueError, r"a number or three \(for weights, for value, for occupancy\)"),
         ({"n_iterations": 0}, ValueError, "n_iterations must be at least 1"),
