@@ -34,6 +34,10 @@ moves. With period ≥ 4n this costs O(1) per step. Z outside [1e-100, 1e100] fl
 `BLOCK` steps ahead, in passes, each of which prefetches what the next one reads. For j, which does depend on it, a pass
 samples from the tree as it is at the start of the block: a hint what to prefetch, never used as the sample.
 
+**Convex hull.** With a basis C the cost is Cw, w in a simplex (`hull`): a pair's cost is then read as Cᵢw, and the step
+for c is one for w (`_simplex`), which moves every entry and so has nothing to be lazy about. Everything else is the
+same code. Which of the two it is, is known when the kernels are compiled (`hull` is None or not): no step asks.
+
 The kernels check nothing: `smd` and `oracles` hand them arrays that are already checked.
 """
 
@@ -46,6 +50,7 @@ import numpy as np
 
 from rlfd_gym._alias import SLOT, alias_draw, distribution_table, row_tables
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._simplex import combine, mirror_step
 from rlfd_gym._tree import (
     FAN,
     aligned,
@@ -88,6 +93,16 @@ STATE = np.dtype([("value", "f8"), ("value_sum", "f8")])
 R_STEPS, INVERSE_Z, FLUSHES, TOTAL = range(4)  # entries of Run.clock
 
 
+class Hull(NamedTuple):
+    """The basis C, and the weights w of a run as they are and as they add up."""
+
+    basis: FloatArray  # (n, K)
+    gram: FloatArray  # CᵀC
+    log_weight: FloatArray  # largest entry 0
+    weight: FloatArray
+    weight_sum: FloatArray
+
+
 class Run(NamedTuple):
     """One run's iterate and lazy sums; the kernels change it in place.
 
@@ -100,6 +115,7 @@ class Run(NamedTuple):
     tree: FloatArray  # (nodes, FAN): levels one after the other, that of the weights first
     levels: np.ndarray[Any, Any]  # int64, the first node of each level
     clock: FloatArray  # r and A of the module docstring, flushes and steps so far
+    hull: Hull | None = None  # None on the box
 
     @property
     def pairs(self) -> np.ndarray[Any, Any]:
@@ -144,19 +160,28 @@ class Point(NamedTuple):
     occupancy: FloatArray
 
 
+class HullPoint(NamedTuple):
+    """A point (w, u, μ)."""
+
+    weights: FloatArray
+    value: FloatArray
+    occupancy: FloatArray
+
+
 def tables_of(mdp: TabularMDP, expert: FloatArray) -> Tables:
     """The alias tables of a problem."""
     return Tables(row_tables(mdp.transitions).view(np.float64), distribution_table(expert).view(np.float64))
 
 
-def constants(n_pairs: int, discount: float, alpha: float, eta: float, eta_mu: float) -> Constants:
-    """The constants of a step from the parameters of the paper."""
+def constants(n_pairs: int, discount: float, alpha: float, *etas: float) -> Constants:
+    """The constants of a step from the parameters of the paper; etas are (η_cu, η_μ), or (η_w, η_u, η_μ) on a hull."""
     scale = 1.0 / (1.0 - discount)
+    eta, eta_value, eta_mu = etas[0], etas[-2], etas[-1]
     return Constants(
         discount,
         2.0 * alpha * n_pairs * eta,
         eta,
-        eta * scale,
+        eta_value * scale,
         n_pairs * eta_mu,
         scale,
         float(max(4 * n_pairs, 4096)),
@@ -167,22 +192,26 @@ def start(
     pair_states: np.ndarray[Any, Any],
     row_starts: np.ndarray[Any, Any],
     prior: FloatArray,
-    iterate: Point,
+    iterate: Point | HullPoint,
     *,
     log_weight: FloatArray | None = None,
     count: int = 0,
-    average: Point | None = None,
+    average: Point | HullPoint | None = None,
+    basis: FloatArray | None = None,
+    log_mixture: FloatArray | None = None,
 ) -> Run:
-    """A run at the given iterate, after `count` steps with the given average.
+    """A run at the given iterate, after `count` steps with the given average; with a basis, on its hull.
 
-    `log_weight` is the logarithm of the occupancy where that has vanished from double precision.
+    `log_weight` and `log_mixture` are the logarithms of occupancy and hull weights where these have vanished from
+    double precision.
     """
-    n, n_states = len(iterate.cost), len(iterate.value)
+    n, n_states = len(iterate.occupancy), len(iterate.value)
     pairs, states = aligned(n, PAIR), aligned(n_states, STATE)
-    pairs["cost"], pairs["prior"], pairs["clock"], pairs["state"] = iterate.cost, prior, 0.0, pair_states
+    pairs["cost"] = iterate.cost if isinstance(iterate, Point) else 0.0
+    pairs["prior"], pairs["clock"], pairs["state"] = prior, 0.0, pair_states
     pairs["row"], pairs["row_length"] = row_starts[:-1], np.diff(row_starts)
     states["value"] = iterate.value
-    pairs["cost_sum"] = 0.0 if average is None else count * average.cost
+    pairs["cost_sum"] = count * average.cost if isinstance(average, Point) else 0.0
     pairs["mu_sum"] = 0.0 if average is None else count * average.occupancy
     states["value_sum"] = 0.0 if average is None else count * average.value
     levels, size = tree_shape(n)
@@ -191,31 +220,40 @@ def start(
     clock = np.zeros(4)
     with np.errstate(divide="ignore"):
         pairs["log_weight"] = np.log(iterate.occupancy) if log_weight is None else log_weight
-    run = Run(pairs.view(np.float64), states.view(np.float64), tree, levels, clock)
+        hull = None
+        if basis is not None:
+            assert isinstance(iterate, HullPoint)
+            logs = np.log(iterate.weights) if log_mixture is None else log_mixture.copy()
+            total = count * average.weights if isinstance(average, HullPoint) else np.zeros(len(logs))
+            hull = Hull(basis, basis.T @ basis, logs - logs.max(), iterate.weights.copy(), total)
+    run = Run(pairs.view(np.float64), states.view(np.float64), tree, levels, clock, hull)
     flush(run.pairs, run.states, tree, levels, clock)
     clock[FLUSHES] = 0
     return run
 
 
-def average_of(run: Run, count: int) -> Point:
+def average_of(run: Run, count: int) -> Point | HullPoint:
     """The averages over the `count` steps made so far; changes nothing."""
     pairs, states = run.pairs, run.states
     steps, inverse_z = run.clock[R_STEPS], run.clock[INVERSE_Z]
+    value = (states["value_sum"] + steps * states["value"]) / count
     occupancy = (pairs["mu_sum"] + run.weights * (inverse_z - pairs["clock"])) / count
-    return Point(
-        (pairs["cost_sum"] + steps * pairs["cost"]) / count,
-        (states["value_sum"] + steps * states["value"]) / count,
-        occupancy / occupancy.sum(),  # one up to rounding
-    )
+    occupancy = occupancy / occupancy.sum()  # one up to rounding
+    if run.hull is not None:
+        return HullPoint(run.hull.weight_sum / run.hull.weight_sum.sum(), value, occupancy)
+    return Point((pairs["cost_sum"] + steps * pairs["cost"]) / count, value, occupancy)
 
 
-def iterate_of(run: Run) -> Point:
+def iterate_of(run: Run) -> Point | HullPoint:
     """The current iterate; changes nothing."""
-    return Point(run.pairs["cost"].copy(), run.states["value"].copy(), run.weights / run.weights.sum())
+    value, occupancy = run.states["value"].copy(), run.weights / run.weights.sum()
+    if run.hull is not None:
+        return HullPoint(run.hull.weight.copy(), value, occupancy)
+    return Point(run.pairs["cost"].copy(), value, occupancy)
 
 
 @compiled
-def advance(pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_buffer, step, draws, samples):
+def advance(pair_buffer, state_buffer, tree, levels, clock, hull, slot_buffer, expert_buffer, step, draws, samples):
     """Make len(draws) steps in place; `samples` receives the sampled indices; returns a status code."""
     pairs, states = pair_buffer.view(PAIR), state_buffer.view(STATE)
     slots, expert = slot_buffer.view(SLOT), expert_buffer.view(SLOT)
@@ -236,7 +274,7 @@ def advance(pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_
             next_e, next_k = samples[t, EXPERT_NEXT], samples[t, TRIED_NEXT]
             # the weight first, though it is set last: exp and the draw do not depend on each other and run side by side
             tried = pairs[k]
-            slack = tried.cost - scale * (states[tried.state].value - discount * states[next_k].value)
+            slack = read_cost(tried, hull, k) - scale * (states[tried.state].value - discount * states[next_k].value)
             weight = update_mu(tried, tree[k // FAN, k % FAN], inverse_z, -eta_mu * slack)
             j = tree_draw(tree, levels, draws[t, VISITED] * z)
             z = tree_set(tree, levels, k, weight)
@@ -245,7 +283,7 @@ def advance(pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_
             next_j = alias_draw(slots, visited.row, visited.row_length, draws[t, VISITED_NEXT])
             samples[t, VISITED] = j
             samples[t, VISITED_NEXT] = next_j
-            update_cost(pairs, steps, eta, pull, i, j, e)
+            update_cost(pairs, hull, steps, eta, pull, i, j, e)
             update_value(states, steps, eta_value, discount, visited.state, next_j, pairs[e].state, next_e)
             # written so that a nan takes the branch
             if not (1.0 / Z_RANGE < z < Z_RANGE and z * inverse_z <= limit and steps < period):
@@ -265,75 +303,6 @@ def advance(pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_
 
 
 @compiled
-def advance_and_measure(
-    pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_buffer, step, draws, samples,
-    every, count, data, indices, indptr, expert, alpha, slack, imbalance, value, records,
-):  # fmt: skip
-    """As `advance`, and every so many steps one row of `records`; returns a status code."""
-    rows = 0
-    done = 0
-    while done < len(draws):
-        size = min(every - count % every, len(draws) - done)
-        status = advance(
-            pair_buffer, state_buffer, tree, levels, clock, slot_buffer, expert_buffer, step,
-            draws[done : done + size], samples,
-        )  # fmt: skip
-        if status != OK:
-            return status
-        done += size
-        count += size
-        if count % every == 0:
-            records[rows] = measure(
-                pair_buffer, state_buffer, tree, levels, clock, step[0], count,
-                data, indices, indptr, expert, alpha, slack, imbalance, value,
-            )  # fmt: skip
-            rows += 1
-    return OK
-
-
-@compiled
-def measure(
-    pair_buffer, state_buffer, tree, levels, clock, discount, count,
-    data, indices, indptr, expert, alpha, slack, imbalance, value,
-):  # fmt: skip
-    """(duality gap of the average, ℓ1 change of the averages of c, u and μ in the last step), as in `problem`.
-
-    The change is that of consecutive averages: avg_t - avg_{t-1} = (x_t - avg_t) / (t-1).
-    """
-    pairs, states = pair_buffer.view(PAIR), state_buffer.view(STATE)
-    weights = tree.reshape(tree.size)
-    steps, inverse_z, z = clock[R_STEPS], clock[INVERSE_Z], tree_total(tree, levels)
-    scale = 1.0 / (1.0 - discount)
-    change_cost, change_value, change_mu, gap, smallest = 0.0, 0.0, 0.0, 0.0, np.inf
-    for s in range(len(states)):
-        value[s] = (states[s].value_sum + steps * states[s].value) / count
-        change_value += abs(states[s].value - value[s])
-        imbalance[s] = 0.0
-    for i in range(len(pairs)):
-        pair = pairs[i]
-        cost = (pair.cost_sum + steps * pair.cost) / count
-        mu = (pair.mu_sum + weights[i] * (inverse_z - pair.clock)) / count
-        change_cost += abs(pair.cost - cost)
-        change_mu += abs(weights[i] / z - mu)
-        d = expert[i] - mu
-        after = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            after += data[k] * value[indices[k]]
-            imbalance[indices[k]] -= discount * scale * data[k] * d
-        imbalance[pair.state] += scale * d
-        slack[i] = cost - scale * (value[pair.state] - discount * after)
-        smallest = min(smallest, slack[i])
-        best = -np.sign(d) if alpha == 0.0 else min(max(pair.prior - d / (2.0 * alpha), -1.0), 1.0)
-        gap += (cost - best) * (alpha * (cost + best - 2.0 * pair.prior) + d)
-    for i in range(len(pairs)):
-        gap += (pairs[i].mu_sum + weights[i] * (inverse_z - pairs[i].clock)) / count * (slack[i] - smallest)
-    for s in range(len(states)):
-        gap += abs(imbalance[s]) - value[s] * imbalance[s]
-    before = max(count - 1, 1)
-    return gap, change_cost / before, change_value / before, change_mu / before
-
-
-@compiled
 def propose(pair_buffers, trees, levels, draws, samples):
     """The draws i, j and k of one step of each run; what comes after j and k is for an oracle to say."""
     for r in range(len(draws)):
@@ -345,7 +314,7 @@ def propose(pair_buffers, trees, levels, draws, samples):
 
 @compiled
 def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
-    """One step of each run with all seven indices given; returns a status code."""
+    """One step on the box of each run, with all seven indices given; returns a status code."""
     discount, pull, eta, eta_value, eta_mu, scale, period = step
     for r in range(len(samples)):
         pairs, states = pair_buffers[r].view(PAIR), state_buffers[r].view(STATE)
@@ -355,7 +324,7 @@ def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
         slack = tried.cost - scale * (states[tried.state].value - discount * states[samples[r, TRIED_NEXT]].value)
         weight = update_mu(tried, tree[k // FAN, k % FAN], clock[INVERSE_Z], -eta_mu * slack)
         z = tree_set(tree, levels, k, weight)
-        update_cost(pairs, clock[R_STEPS], eta, pull, i, j, e)
+        update_cost(pairs, None, clock[R_STEPS], eta, pull, i, j, e)
         update_value(
             states, clock[R_STEPS], eta_value, discount,
             pairs[j].state, samples[r, VISITED_NEXT], pairs[e].state, samples[r, EXPERT_NEXT],
@@ -428,8 +397,26 @@ def update_value(states, steps, eta, discount, here, then, expert_here, expert_t
 
 
 @inlined
-def update_cost(pairs, steps, eta, pull, i, j, e):
-    """The c part of a step on the box."""
+def read_cost(pair, hull, k):
+    """The cost of pair k."""
+    if hull is None:
+        return pair.cost
+    return combine(hull.basis, hull.weight, k)
+
+
+@inlined
+def update_cost(pairs, hull, steps, eta, pull, i, j, e):
+    """The c part of a step, or the w part of one on a hull."""
+    if hull is None:
+        update_box(pairs, steps, eta, pull, i, j, e)
+    else:
+        drift = pull * (combine(hull.basis, hull.weight, i) - pairs[i].prior) if pull > 0.0 else 0.0
+        mirror_step(hull.basis, hull.log_weight, hull.weight, hull.weight_sum, drift, eta, i, j, e)
+
+
+@inlined
+def update_box(pairs, steps, eta, pull, i, j, e):
+    """The c part of a step on the box; pairs may coincide, so first move all, then project all."""
     if pull > 0.0:
         anchor = pairs[i]
         move_cost(anchor, steps, pull * (anchor.prior - anchor.cost))

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,6 +67,7 @@ class ConvergenceTheorem:
     discount: float
     prior: FloatArray
     alpha: float
+    STEPS: ClassVar[tuple[str, ...]] = ("cost and value", "occupancy")  # what has a step size of its own
 
     def second_moments(self, bound: str = "corrected") -> tuple[float, float]:
         """(v_cu, v_μ), the bounds on the second moments of the two gradient estimators."""
@@ -181,17 +182,16 @@ class RLfDProblem(ConvergenceTheorem):
     def _upper_and_gap(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
         """The upper bound, and the gap as the sum of its three terms."""
         c, u, mu = self._feasible_point(cost, value, occupancy)
+        d, best = self.expert - mu, self.best_cost(mu)
+        excess = np.sum((c - best) * (self.alpha * (c + best - 2 * self.prior) + d))
+        return self._upper_and_sum(c, u, mu, excess)
+
+    def _upper_and_sum(self, c: FloatArray, u: FloatArray, mu: FloatArray, excess: float) -> tuple[float, float]:
+        """The upper bound, and the gap from its first term: how far the cost is from the best answer to μ."""
         q = c - self.mdp.flow_transpose(u)
-        d = self.expert - mu
-        imbalance = self.mdp.flow(d)
-        best = self.best_cost(mu)
+        imbalance = self.mdp.flow(self.expert - mu)
         upper = self.alpha * np.sum((c - self.prior) ** 2) + self.expert @ q - q.min()
-        gap = (
-            np.sum((c - best) * (self.alpha * (c + best - 2 * self.prior) + d))
-            + mu @ (q - q.min())
-            + np.abs(imbalance).sum()
-            - u @ imbalance
-        )
+        gap = excess + mu @ (q - q.min()) + np.abs(imbalance).sum() - u @ imbalance
         return float(upper), float(max(gap, 0.0))
 
     def _point(

@@ -5,7 +5,8 @@ answer is the average of the iterates, averaged over independent runs. What a st
 in `_kernels`; what the theorem says about step sizes is in `problem`.
 
 Runs start at random points as in the paper: c and u uniform in their boxes, μ uniform in the simplex. With the
-theorem's step sizes μ starts at 1/n instead, because the proof needs KL(μ, μ_0) ≤ log n.
+theorem's step sizes μ starts at 1/n instead, because the proof needs KL(μ, μ_0) ≤ log n. On a hull the weights w are
+treated like μ.
 
 A run's random numbers come from its own child of one `SeedSequence`, and the runs are added up in batches that depend
 on `n_iterations` and `n_runs` alone: the result does not depend on `n_jobs` or on joblib's backend.
@@ -28,26 +29,29 @@ import numpy as np
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.hull import HullProblem
 from rlfd_gym.occupancy import shares
 from rlfd_gym.oracles import BlackBoxProblem
 from rlfd_gym.problem import RLfDProblem
 from rlfd_gym.solution import History, Solution
 
 if TYPE_CHECKING:
-    from rlfd_gym._kernels import Point, Run
+    from rlfd_gym._kernels import HullPoint, Point, Run
 
+Problem = RLfDProblem | HullProblem | BlackBoxProblem
 Seed = int | np.random.SeedSequence | np.random.Generator
 
 CHUNK = 4096  # steps between looks at the clock: draws stay in the second-level cache
 BATCH_STEPS = 4_000_000  # runs are batched to about this many steps, so that handing them out costs little
 RESUME_BYTES = 2**28  # the runs' iterates are kept for `initial=` up to this size
 LARGE_EXPONENT = 500.0  # exp overflows at 709
+CHANGES = ("change_cost", "change_value", "change_occupancy", "change_weights")  # as `_measure` records them
 
 
 def solve_smd(
-    problem: RLfDProblem | BlackBoxProblem,
+    problem: Problem,
     n_iterations: int = 100_000,
-    step_size: float | tuple[float, float] | None = None,
+    step_size: float | tuple[float, ...] | None = None,
     epsilon: float | None = None,
     n_runs: int = 1,
     n_jobs: int = 1,
@@ -62,9 +66,11 @@ def solve_smd(
     """Solve RLfD_α by Algorithm 1 and return the average of the iterates, over all runs.
 
     Args:
-        problem: the problem; with a `BlackBoxProblem`, next states are drawn from its oracle, all runs in lockstep.
+        problem: the problem; with a `BlackBoxProblem`, next states are drawn from its oracle, all runs in lockstep;
+            with a `HullProblem`, the cost is sought among the mixtures of a basis.
         n_iterations: T, the steps of each run.
-        step_size: η for both sides, or the pair (η_cu, η_μ). `None` takes the theorem's for `n_iterations` steps.
+        step_size: η for all, or the pair (η_cu, η_μ), on a hull the three (η_w, η_u, η_μ). `None` takes the theorem's
+            for `n_iterations` steps.
         epsilon: run the theorem's own T steps of its own sizes, for an expected gap of at most this. Then
             `n_iterations` is not looked at.
         n_runs: N, independent runs to average over.
@@ -92,7 +98,7 @@ def solve_smd(
         >>> bool(better.duality_gap < rough.duality_gap)
         True
     """
-    if not isinstance(problem, (RLfDProblem, BlackBoxProblem)):
+    if not isinstance(problem, Problem):
         raise TypeError(f"problem must be an RLfDProblem or a BlackBoxProblem, got {type(problem).__name__}")
     if initial is not None and epsilon is not None:
         raise ValueError("initial and epsilon exclude each other: the theorem's steps are counted from the start")
@@ -129,7 +135,7 @@ class _Plan:
     """What every run does."""
 
     steps: int
-    etas: tuple[float, float]
+    etas: tuple[float, ...]
     uniform_start: bool
     record_every: int
     keep_last: bool
@@ -141,9 +147,10 @@ class _RunState:
 
     generator: np.random.Generator
     count: int = 0
-    iterate: Point | None = None
+    iterate: Point | HullPoint | None = None
     log_weight: FloatArray | None = None
-    average: Point | None = None
+    average: Point | HullPoint | None = None
+    log_mixture: FloatArray | None = None
 
 
 @dataclass
@@ -190,14 +197,14 @@ _WATCHES: dict[int, _Watch] = {}  # by the number of the solve; workers in other
 
 
 def _schedule(
-    problem: RLfDProblem | BlackBoxProblem,
+    problem: Problem,
     n_iterations: int,
-    step_size: float | tuple[float, float] | None,
+    step_size: float | tuple[float, ...] | None,
     epsilon: float | None,
     bound: str,
     total_iterations: int | None = None,
-) -> tuple[int, tuple[float, float]]:
-    """T and (η_cu, η_μ)."""
+) -> tuple[int, tuple[float, ...]]:
+    """T and (η_cu, η_μ), or (η_w, η_u, η_μ)."""
     largest = 2 * problem.n_pairs / (1 - problem.discount)  # of the estimator for μ, as the paper's lemma says
     steps = _checks.integer("n_iterations", n_iterations, 1)
     if epsilon is None:
@@ -208,12 +215,15 @@ def _schedule(
     else:
         raise ValueError("step_size and epsilon exclude each other: epsilon brings the theorem's own step sizes")
     if step_size is None:
-        eta_cu, eta_mu = problem.step_sizes(accuracy, bound)
-        return steps, (eta_cu, min(eta_mu, 0.5 / largest))  # the proof needs η_μ · largest entry ≤ 1/2
-    pair = step_size if isinstance(step_size, (tuple, list)) else (step_size, step_size)
-    if len(pair) != 2:
-        raise ValueError(f"step_size must be a number or a pair (for cost and value, for occupancy), got {step_size!r}")
-    eta_cu, eta_mu = (_checks.number("step_size", eta, 0.0) for eta in pair)
+        *others, eta_mu = problem.step_sizes(accuracy, bound)
+        return steps, (*others, min(eta_mu, 0.5 / largest))  # the proof needs η_μ · largest entry ≤ 1/2
+    kinds = problem.STEPS
+    given = step_size if isinstance(step_size, (tuple, list)) else (step_size,) * len(kinds)
+    if len(given) != len(kinds):
+        several = {2: "a pair", 3: "three"}[len(kinds)]
+        raise ValueError(f"step_size must be a number or {several} (for {', for '.join(kinds)}), got {step_size!r}")
+    etas = tuple(_checks.number("step_size", eta, 0.0) for eta in given)
+    eta_mu = etas[-1]
     if eta_mu * largest > LARGE_EXPONENT:
         warnings.warn(
             f"step_size {eta_mu:g} for the occupancy lets one step change a weight by exp(±{eta_mu * largest:.0f}); "
@@ -221,12 +231,10 @@ def _schedule(
             RuntimeWarning,
             stacklevel=3,
         )
-    return steps, (eta_cu, eta_mu)
+    return steps, etas
 
 
-def _initial_runs(
-    problem: RLfDProblem | BlackBoxProblem, n_runs: int, seed: Seed, initial: Solution | None
-) -> list[_RunState]:
+def _initial_runs(problem: Problem, n_runs: int, seed: Seed, initial: Solution | None) -> list[_RunState]:
     """Fresh runs with a random stream each, or those of a solution to go on from."""
     if initial is not None:
         runs = initial.details["runs"]
@@ -242,7 +250,7 @@ def _initial_runs(
     return [_RunState(np.random.Generator(np.random.PCG64(child))) for child in children]
 
 
-def _checked_initial(problem: RLfDProblem | BlackBoxProblem, initial: Solution | None) -> None:
+def _checked_initial(problem: Problem, initial: Solution | None) -> None:
     """A solution to go on from must be of this problem, and have kept its runs."""
     if initial is None:
         return
@@ -252,25 +260,31 @@ def _checked_initial(problem: RLfDProblem | BlackBoxProblem, initial: Solution |
         raise ValueError("initial must be a solution of the same problem by solve_smd that kept its runs")
 
 
-def _fingerprint(problem: RLfDProblem | BlackBoxProblem) -> tuple[float, ...]:
+def _fingerprint(problem: Problem) -> tuple[float, ...]:
     """Numbers that tell problems apart."""
-    expert = problem.expert if isinstance(problem, RLfDProblem) else problem.expert_pairs
-    arrays = (zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in (expert, problem.prior))
+    expert = problem.expert_pairs if isinstance(problem, BlackBoxProblem) else problem.expert
+    basis = (problem.basis,) if isinstance(problem, HullProblem) else ()
+    arrays = (zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in (expert, problem.prior, *basis))
     return (problem.n_pairs, problem.n_states, problem.discount, problem.alpha, *arrays)
 
 
-def _start_point(problem: RLfDProblem | BlackBoxProblem, rng: np.random.Generator, uniform: bool) -> Point:
-    """A random starting point."""
-    from rlfd_gym._kernels import Point
+def _start_point(problem: Problem, rng: np.random.Generator, uniform: bool) -> Point | HullPoint:
+    """A random starting point; with `uniform`, the simplices' part of it in their middle."""
+    from rlfd_gym._kernels import HullPoint, Point
 
-    n = problem.n_pairs
-    cost, value = rng.uniform(-1, 1, n), rng.uniform(-1, 1, problem.n_states)
-    weights = rng.exponential(size=n)  # normalised, uniform in the simplex
-    return Point(cost, value, np.full(n, 1.0 / n) if uniform else weights / weights.sum())
+    def in_simplex(size: int) -> FloatArray:
+        weights = rng.exponential(size=size)  # normalised, uniform in the simplex
+        return np.full(size, 1.0 / size) if uniform else weights / weights.sum()
+
+    if isinstance(problem, HullProblem):
+        weights = in_simplex(problem.basis.shape[1])
+        return HullPoint(weights, rng.uniform(-1, 1, problem.n_states), in_simplex(problem.n_pairs))
+    cost, value = rng.uniform(-1, 1, problem.n_pairs), rng.uniform(-1, 1, problem.n_states)
+    return Point(cost, value, in_simplex(problem.n_pairs))
 
 
 def _model_runs(
-    problem: RLfDProblem, plan: _Plan, runs: list[_RunState], n_jobs: int, update: Callable[[int], Any]
+    problem: RLfDProblem | HullProblem, plan: _Plan, runs: list[_RunState], n_jobs: int, update: Callable[[int], Any]
 ) -> Iterator[_Batch]:
     """The batches of runs, in order, as they are done; after Ctrl-C, what there is."""
     size = max(1, min(len(runs), BATCH_STEPS // plan.steps))
@@ -308,7 +322,7 @@ def _model_runs(
 _NUMBERS = itertools.count()
 
 
-def _run_watched(problem: RLfDProblem, plan: _Plan, runs: list[_RunState], number: int, k: int) -> _Batch:
+def _run_watched(problem: RLfDProblem | HullProblem, plan: _Plan, runs: list[_RunState], number: int, k: int) -> _Batch:
     """A batch in a thread of the solve, or in another process, where nobody watches."""
     watch = _WATCHES.get(number)
     if watch is None:
@@ -323,16 +337,17 @@ def _run_watched(problem: RLfDProblem, plan: _Plan, runs: list[_RunState], numbe
 
 
 def _run_batch(
-    problem: RLfDProblem,
+    problem: RLfDProblem | HullProblem,
     plan: _Plan,
     runs: list[_RunState],
     update: Callable[[int], Any] = lambda steps: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> _Batch:
     """Some runs, one after the other."""
-    from rlfd_gym import _kernels
+    from rlfd_gym import _kernels, _measure
 
     mdp = problem.mdp
+    basis = problem.basis if isinstance(problem, HullProblem) else None
     tables = _kernels.tables_of(mdp, problem.expert)
     step = tuple(_kernels.constants(mdp.n_pairs, mdp.discount, problem.alpha, *plan.etas))
     samples = np.empty((CHUNK, _kernels.DRAWS), np.int32)
@@ -352,15 +367,17 @@ def _run_batch(
             log_weight=state.log_weight,
             count=state.count,
             average=state.average,
+            basis=basis,
+            log_mixture=state.log_mixture,
         )
-        records = np.empty((plan.steps // every + 1, 4)) if every else np.empty((0, 4))
+        records = np.empty((plan.steps // every + 1 if every else 0, _measure.COLUMNS))
         try:
             while (done := int(run.clock[_kernels.TOTAL])) < plan.steps and not stop():
                 block = draws[: min(CHUNK, plan.steps - done)]
                 rng.random(out=block)
                 if every:
                     rows = _rows_recorded(state, done, every)
-                    status = _kernels.advance_and_measure(
+                    status = _measure.advance_and_measure(
                         *run, *tables, step, block, samples, every, state.count + done, *gap_of, records[rows:]
                     )
                 else:
@@ -392,7 +409,7 @@ def _lockstep(
     problem: BlackBoxProblem, plan: _Plan, runs: list[_RunState], update: Callable[[int], Any]
 ) -> Iterator[_Batch]:
     """All runs side by side, one call of the oracle per step: for j and k of every run."""
-    from rlfd_gym import _kernels
+    from rlfd_gym import _kernels, _measure
     from rlfd_gym._alias import distribution_table, draw_many
 
     if plan.record_every:
@@ -458,7 +475,7 @@ def _lockstep(
     for r, (state, rng) in enumerate(zip(runs, generators, strict=True)):
         if done:
             run = _kernels.Run(pairs[r], values[r], trees[r], levels, clocks[r])
-            _add_run(batch, plan, rng, state.count + done, run, np.empty((0, 4)))
+            _add_run(batch, plan, rng, state.count + done, run, np.empty((0, _measure.COLUMNS)))
     yield batch
 
 
@@ -469,16 +486,15 @@ def _add_run(batch: _Batch, plan: _Plan, rng: np.random.Generator, count: int, r
     last, average = _kernels.iterate_of(run), _kernels.average_of(run, count)
     states = []
     if plan.keep_last:
-        states = [_RunState(rng, count, last, run.pairs["log_weight"].copy(), average)]
+        log_mixture = None if run.hull is None else run.hull.log_weight.copy()
+        states = [_RunState(rng, count, last, run.pairs["log_weight"].copy(), average, log_mixture)]
     new = _Batch(1, count, list(average), list(last), [records, records[:, 0] ** 2], states)
     batch.add(new)
 
 
-def _solution(
-    problem: RLfDProblem | BlackBoxProblem, plan: _Plan, batches: Iterator[_Batch], initial: Solution | None
-) -> Solution:
+def _solution(problem: Problem, plan: _Plan, batches: Iterator[_Batch], initial: Solution | None) -> Solution:
     """Add the batches up as they come: whole runs, or if there is none, the longest beginning of one."""
-    from rlfd_gym._kernels import Point
+    from rlfd_gym._kernels import HullPoint, Point
 
     total, begun = _Batch(), _Batch()
     try:
@@ -494,24 +510,27 @@ def _solution(
         if not begun.n_runs:
             raise KeyboardInterrupt("interrupted before the first step")
         total.add(begun)
-    average = Point(*(vector / total.n_runs for vector in total.average))
-    upper = lower = math.nan
-    if isinstance(problem, RLfDProblem):
-        upper, lower = problem.bounds(*average)
-    starts = problem.mdp.state_starts if isinstance(problem, RLfDProblem) else problem.state_starts
+    basis = problem.basis if isinstance(problem, HullProblem) else None
+    found, value, occupancy = average = [vector / total.n_runs for vector in total.average]
+    last = [vector / total.n_runs for vector in total.last]
+    if isinstance(problem, BlackBoxProblem):
+        (upper, lower), starts = (math.nan, math.nan), problem.state_starts
+    else:
+        (upper, lower), starts = problem.bounds(*average), problem.mdp.state_starts
     return Solution(
-        policy=shares(average.occupancy, starts),
-        occupancy=average.occupancy,
-        cost=average.cost,
-        value=average.value,
+        policy=shares(occupancy, starts),
+        occupancy=occupancy,
+        cost=found if basis is None else basis @ found,
+        weights=None if basis is None else found,
+        value=value,
         upper=upper,
         lower=lower,
-        method="smd",
+        method="smd" if basis is None else "smd-hull",
         n_iterations=total.count,
         finished=total.finished,
-        history=_history(plan, total, initial),
+        history=_history(plan, total, initial, CHANGES[:3] if basis is None else CHANGES),
         details={
-            "last": Point(*(vector / total.n_runs for vector in total.last)),
+            "last": Point(*last) if basis is None else HullPoint(*last),
             "step_sizes": plan.etas,
             "n_runs": total.n_runs,
             "runs": total.states,
@@ -520,7 +539,7 @@ def _solution(
     )
 
 
-def _history(plan: _Plan, total: _Batch, initial: Solution | None) -> History:
+def _history(plan: _Plan, total: _Batch, initial: Solution | None, changes: tuple[str, ...]) -> History:
     """Means over runs of what was recorded, after what `initial` had recorded."""
     before = History() if initial is None else initial.history
     if not plan.record_every:
@@ -529,14 +548,9 @@ def _history(plan: _Plan, total: _Batch, initial: Solution | None) -> History:
     std = np.sqrt(np.maximum(squares - mean[:, 0] ** 2, 0.0))
     last = total.count // plan.record_every
     iteration = plan.record_every * np.arange(last - len(mean) + 1, last + 1)
-    return History(
-        np.concatenate([before.iteration, iteration]),
-        np.concatenate([before.duality_gap, mean[:, 0]]),
-        np.concatenate([before.duality_gap_std, std]),
-        np.concatenate([before.change_cost, mean[:, 1]]),
-        np.concatenate([before.change_value, mean[:, 2]]),
-        np.concatenate([before.change_occupancy, mean[:, 3]]),
-    )
+    columns = {"iteration": iteration, "duality_gap": mean[:, 0], "duality_gap_std": std}
+    columns |= {name: mean[:, 1 + k] for k, name in enumerate(changes)}
+    return History(**{name: np.concatenate([getattr(before, name), new]) for name, new in columns.items()})
 
 
 def _copy_generator(generator: np.random.Generator) -> np.random.Generator:

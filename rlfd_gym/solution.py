@@ -27,6 +27,8 @@ class History:
     """ℓ1 distance between the average after this iteration and the one before, as in the paper's figures."""
     change_value: FloatArray = field(default_factory=_empty)
     change_occupancy: FloatArray = field(default_factory=_empty)
+    change_weights: FloatArray = field(default_factory=_empty)
+    """Empty for methods without weights."""
 
     def __len__(self) -> int:
         """How many iterations were recorded."""

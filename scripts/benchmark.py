@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_exact, solve_smd
+from rlfd_gym.baselines import HullProblem
 from rlfd_gym.envs import TabularEnv, WindyGridworldEnv
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # where the plain references live
@@ -154,6 +155,8 @@ def smd() -> Iterator[Line]:
         _SmdSteps(_learning_problem(10), 400_000),
         _SmdSteps(_learning_problem(500), 4_000_000),
         _SmdSteps(_learning_problem(10), 400_000, record_every=400),
+        _PlainSteps(_learning_problem(10), basis=_basis(10)),
+        _SmdSteps(HullProblem(_learning_problem(10), _basis(10)), 400_000),
     ]
     for _ in range(8):
         for job in jobs:
@@ -182,6 +185,14 @@ def smd() -> Iterator[Line]:
         best[3] / best[1],
         "at most 2",
         best[3] / best[1] <= 2,
+    )
+    yield Line(
+        "SMD-H, 400 pairs, 3 basis costs, a step",
+        f"{best[5] * 1e9:.0f} ns",
+        f"NumPy {best[4] * 1e6:.0f} µs",
+        best[4] / best[5],
+        "at least 800 times faster",
+        best[4] / best[5] >= 800,
     )
     problem = _learning_problem(10)
     a, b = _take_turns(
@@ -220,12 +231,18 @@ def _learning_problem(side: int, discount: float = 0.7, alpha: float = 0.005) ->
     return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), env.partial_prior(0.5, seed=0), alpha)
 
 
+def _basis(side: int) -> np.ndarray:
+    """What obstacles, goals and anything at all cost, over the pairs of a grid."""
+    cost = _grid(side).cost
+    return np.column_stack([np.maximum(cost, 0), np.minimum(cost, 0), np.ones_like(cost)])
+
+
 class _SmdSteps:
     """Times solves with few and with many steps; the difference is what the steps took, without the set-up."""
 
-    def __init__(self, problem: RLfDProblem, window: int, record_every: int | None = None) -> None:
+    def __init__(self, problem: RLfDProblem | HullProblem, window: int, record_every: int | None = None) -> None:
         largest = 2 * problem.n_pairs / (1 - problem.discount)
-        steps = (1e-2, 0.5 / largest)  # the largest η_μ that the theorem allows
+        steps = (*[1e-2] * (len(problem.STEPS) - 1), 0.5 / largest)  # the largest η_μ that the theorem allows
         self.window, self.few, self.many = window, np.inf, np.inf
         start = solve_smd(problem, n_iterations=10_000, step_size=steps, record_every=record_every)
         self.solve = partial(solve_smd, problem, step_size=steps, record_every=record_every, initial=start)
@@ -243,16 +260,17 @@ class _SmdSteps:
 class _PlainSteps:
     """Times the plain NumPy implementation in the tests."""
 
-    def __init__(self, problem: RLfDProblem, window: int = 2000) -> None:
+    def __init__(self, problem: RLfDProblem, window: int = 2000, basis: np.ndarray | None = None) -> None:
         n = problem.n_pairs
-        self.arguments = problem, 1e-2, 1e-2, (np.zeros(n), np.zeros(problem.n_states), np.full(n, 1 / n)), window
-        self.window, self.best = window, np.inf
+        first = np.zeros(n) if basis is None else np.full(basis.shape[1], 1 / basis.shape[1])
+        self.arguments = problem, 1e-2, 1e-2, (first, np.zeros(problem.n_states), np.full(n, 1 / n)), window
+        self.window, self.best, self.basis = window, np.inf, basis
 
     def take_turn(self) -> None:
         from reference import plain_smd
 
         start = time.perf_counter()
-        plain_smd(*self.arguments, np.random.default_rng(0))
+        plain_smd(*self.arguments, np.random.default_rng(0), self.basis)
         self.best = min(self.best, time.perf_counter() - start)
 
     def seconds_per_step(self) -> float:

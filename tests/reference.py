@@ -7,14 +7,25 @@ import numpy as np
 from rlfd_gym import RLfDProblem
 
 
-def plain_smd(problem: RLfDProblem, eta: float, eta_mu: float, start, n_steps: int, rng: np.random.Generator):
+def descend(x, g_c, eta, basis):
+    """The step for c on the box, or that for w on the hull of a basis."""
+    if basis is None:
+        return np.clip(x - eta * g_c, -1, 1)
+    x = x * np.exp(-eta * (basis.T @ g_c))
+    return x / x.sum()
+
+
+def plain_smd(
+    problem: RLfDProblem, eta: float, eta_mu: float, start, n_steps: int, rng: np.random.Generator, basis=None
+):
     """As a researcher would write it: dense vectors, `rng.choice` for every draw that is not uniform."""
     mdp, alpha, prior, expert = problem.mdp, problem.alpha, problem.prior, problem.expert
     P, states, gamma = mdp.transitions.toarray(), mdp.pair_states, mdp.discount
     n, n_states = P.shape
-    c, u, mu = (x.copy() for x in start)
-    c_avg, u_avg, mu_avg = np.zeros(n), np.zeros(n_states), np.zeros(n)
+    x, u, mu = (vector.copy() for vector in start)  # x is c, or w
+    x_avg, u_avg, mu_avg = np.zeros(len(x)), np.zeros(n_states), np.zeros(n)
     for t in range(1, n_steps + 1):
+        c = x if basis is None else basis @ x
         i = rng.integers(n)
         j = rng.choice(n, p=mu)
         next_j = rng.choice(n_states, p=P[j])
@@ -36,18 +47,18 @@ def plain_smd(problem: RLfDProblem, eta: float, eta_mu: float, start, n_steps: i
         g_mu = np.zeros(n)
         g_mu[k] = n * (c[k] - (u[states[k]] - gamma * u[next_k]) / (1 - gamma))
 
-        c = np.clip(c - eta * g_c, -1, 1)
+        x = descend(x, g_c, eta, basis)
         u = np.clip(u - eta * g_u, -1, 1)
         mu = mu * np.exp(-eta_mu * g_mu)
         mu = mu / mu.sum()
 
-        c_avg += (c - c_avg) / t
+        x_avg += (x - x_avg) / t
         u_avg += (u - u_avg) / t
         mu_avg += (mu - mu_avg) / t
-    return c_avg, u_avg, mu_avg
+    return x_avg, u_avg, mu_avg
 
 
-def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draws):
+def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draws, basis=None, eta_value=None):
     """Dense steps with given samples (i, j, s', e, s'_e, k, s'_k).
 
     Weights are kept as logarithms, so that the comparison also holds where a plain product would underflow. Returns the
@@ -55,13 +66,15 @@ def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draw
     that belongs to the j that was taken for it.
     """
     alpha, prior, states, gamma = problem.alpha, problem.prior, problem.mdp.pair_states, problem.mdp.discount
-    c, u, mu = (x.copy() for x in start)
-    n = len(c)
+    x, u, mu = (vector.copy() for vector in start)  # x is c, or w
+    n = len(mu)
+    eta_value = eta if eta_value is None else eta_value
     with np.errstate(divide="ignore"):
         log_mu = np.log(mu)
-    sums = [np.zeros_like(c), np.zeros_like(u), np.zeros_like(mu)]
+    sums = [np.zeros_like(x), np.zeros_like(u), np.zeros_like(mu)]
     miss = 0.0
     for (i, j, next_j, e, next_e, k, next_k), draw in zip(samples.tolist(), draws, strict=True):
+        c = x if basis is None else basis @ x
         upper = mu[: j + 1].sum()
         miss = max(miss, draw - upper, (upper - mu[j]) - draw)
         g_mu = n * (c[k] - (u[states[k]] - gamma * u[next_k]) / (1 - gamma))
@@ -69,13 +82,13 @@ def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draw
         np.add.at(g_c, [i, e, j], [2 * alpha * n * (c[i] - prior[i]), 1.0, -1.0])
         g_u = np.zeros_like(u)
         np.add.at(g_u, [states[j], next_j, states[e], next_e], [1.0, -gamma, -1.0, gamma])
-        c = np.clip(c - eta * g_c, -1, 1)
-        u = np.clip(u - eta * g_u / (1 - gamma), -1, 1)
+        x = descend(x, g_c, eta, basis)
+        u = np.clip(u - eta_value * g_u / (1 - gamma), -1, 1)
         log_mu[k] -= eta_mu * g_mu
         log_mu -= log_mu.max()
         mu = np.exp(log_mu)
         log_mu -= np.log(mu.sum())
         mu /= mu.sum()
-        for total, x in zip(sums, (c, u, mu), strict=True):
-            total += x
-    return [total / len(samples) for total in sums], (c, u, mu), miss
+        for total, new in zip(sums, (x, u, mu), strict=True):
+            total += new
+    return [total / len(samples) for total in sums], (x, u, mu), miss

@@ -8,7 +8,7 @@ from reference import plain_smd, replay
 from scipy import stats
 from strategies import make_problem, random_point
 
-from rlfd_gym import RLfDProblem, TabularMDP, _alias, _kernels, _tree
+from rlfd_gym import RLfDProblem, TabularMDP, _alias, _kernels, _measure, _tree
 
 TOLERANCE = 1e-9
 VISITED = _kernels.VISITED
@@ -183,8 +183,8 @@ def test_what_is_measured_along_the_way_is_the_gap_and_the_change_of_the_average
     scratch = np.empty(problem.n_pairs), np.empty(problem.n_states), np.empty(problem.n_states)
     gap_of = (p.data, p.indices, p.indptr, problem.expert, alpha, *scratch)
     draws = np.random.default_rng(1).random((3000, _kernels.DRAWS))
-    samples, records = np.empty((3000, _kernels.DRAWS), np.int32), np.empty((10, 4))
-    status = _kernels.advance_and_measure(*run, *tables, step, draws, samples, 700, 0, *gap_of, records)
+    samples, records = np.empty((3000, _kernels.DRAWS), np.int32), np.empty((10, _measure.COLUMNS))
+    status = _measure.advance_and_measure(*run, *tables, step, draws, samples, 700, 0, *gap_of, records)
     assert (status, run.clock[_kernels.TOTAL]) == (_kernels.OK, 3000)
     again, _, _ = begin(problem)
     for row in range(4):
@@ -194,7 +194,7 @@ def test_what_is_measured_along_the_way_is_the_gap_and_the_change_of_the_average
         after = _kernels.average_of(again, 700 * (row + 1))
         assert records[row, 0] == pytest.approx(problem.duality_gap(*after), abs=1e-10)
         changes = [np.abs(new - old).sum() for new, old in zip(after, before, strict=True)]
-        assert records[row, 1:] == pytest.approx(changes, abs=1e-11)
+        assert records[row, 1:] == pytest.approx([*changes, 0.0], abs=1e-11)
 
 
 def test_iterates_and_averages_stay_feasible():
