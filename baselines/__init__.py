@@ -1,1 +1,28 @@
-"""Classic apprenticeship-learning methods, for comparison."""
+"""Classic apprenticeship-learning methods, for comparison.
+
+Each is a function of an MDP, an expert (an occupancy over pairs, or demonstrations) and, where the method needs one, a
+basis of costs; each returns a `rlfd_gym.Solution`. They are imported on first use, so that only the ones that wrap
+`imitation` load torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {
+    "check_basis": "basis",
+    "scale_basis": "basis",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rlfd_gym.baselines' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"rlfd_gym.baselines.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

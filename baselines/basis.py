@@ -1,0 +1,54 @@
+"""Bases of costs: C with one row per pair and K columns, costs Cw, features ψ(μ) = Cᵀμ.
+
+Methods that learn from a hull take w in the simplex, so that Cw is a mixture of the columns. Those whose step sizes or
+error bounds come from |C| ≤ 1 need the columns in the box [-1, 1]; `scale_basis` brings any basis there, and turns
+no column around: a mixture of the scaled columns is a nonnegative combination of the original ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+
+BOX_TOLERANCE = 1e-9  # how far outside the box an entry may be by rounding
+
+
+def scale_basis(basis: ArrayLike) -> FloatArray:
+    """The basis with each column divided by its largest absolute value; a column of zeros stays as it is.
+
+    >>> scale_basis([[1.0, -30.0], [0.5, 15.0]]).tolist()
+    [[1.0, -1.0], [0.5, 0.5]]
+    """
+    c = _matrix(basis)
+    size = np.abs(c).max(axis=0)
+    return c / np.where(size > 0, size, 1.0)
+
+
+def check_basis(basis: ArrayLike, n_pairs: int, *, box: bool = True) -> FloatArray:
+    """`basis` as a finite (n_pairs, K) array, with its entries in [-1, 1] if `box` is set, or an error."""
+    c = _matrix(basis)
+    if c.shape[0] != n_pairs:
+        raise ValueError(
+            f"basis has shape {c.shape}, expected ({n_pairs}, K): one row per feasible state-action pair "
+            "(mdp.n_pairs), one column per feature"
+        )
+    if box and np.abs(c).max() > 1 + BOX_TOLERANCE:
+        column = int(np.argmax(np.abs(c).max(axis=0)))
+        raise ValueError(
+            f"basis must have its entries in [-1, 1], but column {column} reaches {np.abs(c[:, column]).max():g}; "
+            "rlfd_gym.baselines.scale_basis(basis) divides each column by its largest absolute value"
+        )
+    return c
+
+
+def _matrix(basis: ArrayLike) -> FloatArray:
+    c = np.asarray(_checks.as_array("basis", basis, np.float64))
+    if c.ndim != 2 or 0 in c.shape:
+        raise ValueError(f"basis has shape {c.shape}, expected (n_pairs, K), both at least 1")
+    if not np.isfinite(c).all():
+        row, column = np.argwhere(~np.isfinite(c))[0]
+        raise ValueError(f"basis must be finite; row {row}, column {column} is {c[row, column]}")
+    return c
