@@ -10,8 +10,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+# A module must not have the name of a function here: importing it would put it in the function's place.
 _HOME = {
+    "behavioural_cloning": "cloning",
     "check_basis": "basis",
+    "lp_irl": "ng_russell",
+    "lpal": "hull_program",
+    "max_margin": "margin",
+    "mwal": "multiplicative_weights",
+    "projection": "feature_projection",
     "scale_basis": "basis",
 }
 
