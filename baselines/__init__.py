@@ -10,13 +10,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from rlfd_gym import _require_imitation
+
 # A module must not have the name of a function here: importing it would put it in the function's place.
 _HOME = {
     "behavioural_cloning": "cloning",
     "check_basis": "basis",
+    "cloning_network": "imitation_library",
     "lp_irl": "ng_russell",
     "lpal": "hull_program",
     "max_margin": "margin",
+    "mce_irl": "imitation_library",
     "mwal": "multiplicative_weights",
     "projection": "feature_projection",
     "scale_basis": "basis",
@@ -28,6 +32,8 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'rlfd_gym.baselines' has no attribute {name!r}")
+    if _HOME[name] == "imitation_library":
+        _require_imitation(f"baselines.{name}")
     return getattr(importlib.import_module(f"rlfd_gym.baselines.{_HOME[name]}"), name)
 
 

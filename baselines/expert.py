@@ -22,7 +22,13 @@ def expert_occupancy(mdp: TabularMDP, expert: Any) -> FloatArray:
     """
     if not isinstance(mdp, TabularMDP):
         raise TypeError(f"mdp must be a TabularMDP, got {type(mdp).__name__}; see TabularMDP.from_env")
-    listed = isinstance(expert, (list, tuple)) and len(expert) > 0 and all(isinstance(x, Real) for x in expert)
-    if listed or (isinstance(expert, np.ndarray) and expert.ndim == 1 and expert.dtype.kind in "biuf"):
+    if is_occupancy(expert):
         return _checks.distribution("expert", expert, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)")
     return occupancy_from_demonstrations(expert, mdp)
+
+
+def is_occupancy(expert: Any) -> bool:
+    """Whether the expert is given as a vector of numbers, rather than by demonstrations."""
+    if isinstance(expert, np.ndarray):
+        return expert.ndim == 1 and expert.dtype.kind in "biuf"
+    return isinstance(expert, (list, tuple)) and len(expert) > 0 and all(isinstance(x, Real) for x in expert)
