@@ -16,15 +16,18 @@ from rlfd_gym import _require_imitation
 _HOME = {
     "behavioural_cloning": "cloning",
     "check_basis": "basis",
-    "cloning_network": "imitation_library",
+    "cloning_network": "networks",
+    "gail": "networks",
     "lp_irl": "ng_russell",
     "lpal": "hull_program",
     "max_margin": "margin",
-    "mce_irl": "imitation_library",
+    "mce_irl": "causal_entropy",
     "mwal": "multiplicative_weights",
     "projection": "feature_projection",
     "scale_basis": "basis",
 }
+
+NEEDS_IMITATION = {"causal_entropy", "imitation_border", "networks"}
 
 __all__ = sorted(_HOME)
 
@@ -32,7 +35,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'rlfd_gym.baselines' has no attribute {name!r}")
-    if _HOME[name] == "imitation_library":
+    if _HOME[name] in NEEDS_IMITATION:
         _require_imitation(f"baselines.{name}")
     return getattr(importlib.import_module(f"rlfd_gym.baselines.{_HOME[name]}"), name)
 

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,7 +15,7 @@ from strategies import make_mdp, random_cost
 from test_baselines import is_policy_with_its_occupancy, sampled
 
 import rlfd_gym
-from rlfd_gym.baselines import behavioural_cloning, cloning_network, mce_irl
+from rlfd_gym.baselines import behavioural_cloning, cloning_network, gail, mce_irl
 
 pytestmark = pytest.mark.needs_imitation
 
@@ -119,3 +120,23 @@ def test_torch_is_loaded_for_these_methods_only(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("False\nrlfd_gym.baselines.mce_irl needs imitation")
+
+
+def test_gail_is_seeded_and_quiet_and_gives_a_policy(capfd):
+    mdp = make_mdp(2, 4, 3, 0.6)
+    expert = mdp.occupancy_of(mdp.uniform_policy())
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, again = (gail(mdp, expert, n_timesteps=2048, n_samples=500, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(first.policy, again.policy)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    assert is_policy_with_its_occupancy(mdp, first)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_gail_comes_near_the_expert_from_afar():
+    env = gym.make("rlfd_gym/Inventory-v0", max_inventory=5, demand_mean=3.0, discount=0.7).unwrapped
+    expert = env.mdp.optimal(env.cost).occupancy
+    start = env.mdp.expected_cost(env.mdp.uniform_policy(), env.cost) - expert @ env.cost
+    solution = gail(env.mdp, expert, n_timesteps=40_960)
+    assert solution.occupancy @ env.cost - expert @ env.cost < start / 2

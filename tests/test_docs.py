@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import rlfd_gym
+from rlfd_gym import baselines
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDS_IMITATION = {
-    f"rlfd_gym.{name}" for name in ("_tensors", "baselines.imitation_library", "policies", "rewards", "trainer")
-}
+NEEDS_IMITATION = {f"rlfd_gym.{name}" for name in ("_tensors", "policies", "rewards", "trainer")}
+NEEDS_IMITATION |= {f"rlfd_gym.baselines.{name}" for name in baselines.NEEDS_IMITATION}
 
 
 def marked(values, needs):
