@@ -10,7 +10,7 @@ model that is not discounted:
   is never left; and a wall;
 * (s, a) goes on with probability γ as the MDP does. With probability (1-γ) φ_k(s, a)/K it visits the state of
   feature k, whose reward is -w_k K/(1-γ), and ends; else it just ends. The expected reward is -<φ(s, a), w> then, and
-  what remains is discounting: Q(s, a) = -<φ(s, a), w> + γ P V + a constant;
+  what remains is discounting: in rewards, Q(s, a) = -<φ(s, a), w> + γ P V + a constant;
 * an infeasible action runs into the wall at a reward of -1e6: its probability exp(-1e6) is zero.
 
 The horizon is long enough for γ^T ≤ 1e-4, and the policy returned is that of the first step. `details` says how far
@@ -79,7 +79,9 @@ def mce_irl(
     steps = _checks.integer("n_iterations", n_iterations, 1)
     rate = _checks.number("learning_rate", learning_rate, 0.0, np.inf, open_ends=True)
     goal = _checks.number("tolerance", tolerance, 0.0)
-    c = np.eye(mdp.n_states)[mdp.pair_states] if basis is None else check_basis(basis, mdp.n_pairs, box=False)
+    given = None if basis is None else check_basis(basis, mdp.n_pairs, box=False)
+    _check_size(mdp, mdp.n_states if given is None else given.shape[1])
+    c = np.eye(mdp.n_states)[mdp.pair_states] if given is None else given
     spread = np.ptp(c, axis=0)
     spread[spread == 0] = 1.0  # a constant feature says nothing; its weight stays zero
     features = (c - c.min(axis=0)) / spread
@@ -131,16 +133,20 @@ class _LinearCost(RewardNet):
         return -(state[:, :-1] @ self.weights) - WALL * state[:, -1]
 
 
+def _check_size(mdp: TabularMDP, n_features: int) -> None:
+    """The library wants dense tables: refuse those that would not fit, before they are made."""
+    entries = (mdp.n_states + n_features + 2) ** 2 * mdp.n_actions
+    if entries > DENSE_ENTRIES:
+        raise ValueError(
+            f"mdp, basis: MCE-IRL needs a dense table of {entries:.1e} numbers for {mdp.n_states} states, "
+            f"{mdp.n_actions} actions and {n_features} features; at most {DENSE_ENTRIES:.0e} are allowed"
+        )
+
+
 def _undiscounted_model(mdp: TabularMDP, features: FloatArray) -> TabularModelPOMDP[Any]:
     """The model of the module's docstring: states, features, end, wall."""
     n, k, gamma = mdp.n_states, features.shape[1], mdp.discount
     size = n + k + 2
-    entries = size * mdp.n_actions * size
-    if entries > DENSE_ENTRIES:
-        raise ValueError(
-            f"mdp, basis: MCE-IRL needs a dense table of {entries:.1e} numbers for {n} states, {mdp.n_actions} actions "
-            f"and {k} features; at most {DENSE_ENTRIES:.0e} are allowed"
-        )
     end, wall = size - 2, size - 1
     table = np.zeros((size, mdp.n_actions, size))
     table[:n, :, wall] = 1.0

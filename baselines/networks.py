@@ -57,6 +57,7 @@ def cloning_network(
         >>> bool(abs(solution.occupancy @ env.cost - expert @ env.cost) < 0.1)
         True
     """
+    _checks.integer("seed", seed, 0)
     batches = _checks.integer("n_batches", n_batches, 1)
     rng = np.random.default_rng(seed)
     shown = _transitions(mdp, expert, _checks.integer("n_samples", n_samples, 1), rng)
@@ -97,6 +98,7 @@ def gail(mdp: TabularMDP, expert: Any, *, n_timesteps: int = 50_000, n_samples: 
         >>> solution.cost is None
         True
     """
+    _checks.integer("seed", seed, 0)
     steps = _checks.integer("n_timesteps", n_timesteps, ROUND)
     shown = _transitions(mdp, expert, _checks.integer("n_samples", n_samples, 1), np.random.default_rng(seed))
     with contained(seed), tempfile.TemporaryDirectory() as folder:
