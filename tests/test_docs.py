@@ -16,6 +16,7 @@ import rlfd_gym
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDS_IMITATION = {f"rlfd_gym.{name}" for name in ("_tensors", "policies", "rewards", "trainer")}
+NEEDS_IMITATION |= {f"rlfd_gym.baselines.{name}" for name in ("causal_entropy", "imitation_border", "networks")}
 
 
 def marked(values, needs):

@@ -1,0 +1,45 @@
+"""Behavioural cloning in tables: do what the expert did, where it was seen to act.
+
+    π(a|s) = μ_E(s, a) / Σ_b μ_E(s, b),        uniform over A(s) in states where the expert never was.
+
+From demonstrations μ_E is the discounted estimate, so an early step counts for more than a late one. Nothing is
+learned about the cost, and nothing about unvisited states. It is the sanity line of every comparison, and equals RLfD
+on the box with α = 0, whose only optimal occupancy is the expert's own. The idea is as old as Pomerleau, "ALVINN: An
+autonomous land vehicle in a neural network", NIPS 1988.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.solution import Solution
+
+
+def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Solution:
+    """The expert's own policy, uniform where the expert never was.
+
+    Args:
+        mdp: the environment's tables.
+        expert: the expert's occupancy over pairs, or demonstrations.
+
+    Returns:
+        A solution without a cost. `details["unvisited_states"]` counts the states about which the expert says nothing.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> plan = env.mdp.optimal(env.cost)
+        >>> solution = behavioural_cloning(env.mdp, plan.occupancy)
+        >>> bool(abs(env.mdp.expected_cost(solution.policy, env.cost) - plan.expected_cost) < 1e-9)
+        True
+    """
+    mu_e = expert_occupancy(mdp, expert)
+    policy = mdp.policy_of(mu_e)
+    return Solution(
+        policy=policy,
+        occupancy=mdp.occupancy_of(policy),
+        method="behavioural cloning",
+        details={"unvisited_states": int((mdp.sum_by_state(mu_e) == 0).sum())},
+    )

@@ -1,0 +1,118 @@
+"""LP-IRL: the state cost that sets the expert's actions apart most clearly, by a linear program.
+
+The expert's deterministic policy π takes in each state the action it is most often seen to take (the lowest of equals).
+Among state costs |c(s)| ≤ 1 with the values V = (1-γ)c + γP_πV, in the paper's rewards R = -c and values V/(1-γ),
+
+    max over c   Σ_s min over a ≠ π(s) of (P_a - P_π)(s)·V/(1-γ)  -  λ‖c‖₁
+    subject to   (P_a - P_π)(s)·V ≥ 0   for every a:
+
+the expert's action is optimal, by as much as possible over the second best, and costs are zero where they need not be
+otherwise. Constant costs are always feasible, and with λ too large c = 0 is all that is left.
+
+**States that the expert never visits** say nothing about π, which the paper takes as known everywhere. There any action
+may be the best one, and the program only knows V ≤ (1-γ)c + γP_aV for all a, so that V ≤ V*. If the visited states are
+closed under π, which they are for the occupancy of a policy, V is the expert's value there. Then V ≤ V* ≤ V^π = V: the
+expert is optimal whatever it would do elsewhere. From a few demonstrations π may lead where no demonstration went, and
+`details["regret"]`, measured by a forward solve, says by how much the expert's policy may then fail to be optimal.
+
+Ng and Russell, "Algorithms for inverse reinforcement learning", ICML 2000, section 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.solution import Solution
+
+
+def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
+    """Learn a state cost under which the expert's most frequent actions are optimal, by HiGHS.
+
+    Args:
+        mdp: the environment's tables.
+        expert: the expert's occupancy over pairs, or demonstrations.
+        penalty: λ, how much a cost different from zero must buy in clarity.
+
+    Returns:
+        A solution whose policy is the expert's most frequent action in the states it visited, and optimal for the
+        learned cost in the others. `details` has `"margin"`, the first sum above, and `"regret"`.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
+        >>> expert = env.mdp.optimal(env.cost).occupancy
+        >>> solution = lp_irl(env.mdp, expert=expert)
+        >>> solution.details["regret"] < 1e-9, solution.details["margin"] > 1
+        (True, True)
+    """
+    mu_e = expert_occupancy(mdp, expert)
+    weight = _checks.number("penalty", penalty, 0.0)
+    gamma, n = mdp.discount, mdp.n_states
+    visited = mdp.sum_by_state(mu_e) > 0
+    top = np.maximum.reduceat(mu_e, mdp.state_starts[:-1])
+    modes = np.flatnonzero(mu_e == top[mdp.pair_states])
+    pi = modes[np.unique(mdp.pair_states[modes], return_index=True)[1]]  # the pair of π in each state
+
+    # Variables: c⁺, c⁻, V, and the margin m of each state; every block of rows reads over them.
+    others = np.setdiff1d(np.arange(mdp.n_pairs), pi[visited])
+    state = mdp.pair_states[others]
+    seen = visited[state]
+    select = sp.csr_array((np.ones(len(others)), state, np.arange(len(others) + 1)), shape=(len(others), n))
+    # Visited: m ≤ (P_a - P_π)V/(1-γ). Unvisited: V ≤ (1-γ)c + γ P_a V.
+    against = sp.diags_array(seen.astype(float)) @ (mdp.transitions[pi[state]] - mdp.transitions[others]) / (1 - gamma)
+    free = sp.diags_array((~seen).astype(float))
+    below = free @ (select - gamma * mdp.transitions[others])
+    cost_part = (1 - gamma) * (free @ select)
+    upper_rows = sp.hstack([-cost_part, cost_part, against + below, sp.diags_array(seen.astype(float)) @ select])
+    here = np.flatnonzero(visited)
+    identity = sp.eye_array(n, format="csr")[here]
+    equal_rows = sp.hstack(
+        [
+            -(1 - gamma) * identity,
+            (1 - gamma) * identity,
+            identity - gamma * mdp.transitions[pi[here]],
+            sp.csr_array((len(here), n)),
+        ]
+    )
+    choice = visited & (np.diff(mdp.state_starts) > 1)
+    bounds = [(0, 1)] * (2 * n) + [(None, None)] * n + [(0, None if m else 0) for m in choice]
+    result = linprog(
+        np.concatenate([np.full(2 * n, weight), np.zeros(n), -np.ones(n)]),
+        A_ub=upper_rows,
+        b_ub=np.zeros(len(others)),
+        A_eq=equal_rows,
+        b_eq=np.zeros(len(here)),
+        bounds=bounds,
+        method="highs",
+    )
+    if result.status != 0:
+        raise RuntimeError(f"HiGHS did not solve the linear program of LP-IRL: {result.message}")
+    state_cost = result.x[:n] - result.x[n : 2 * n]
+    return _solution(mdp, state_cost[mdp.pair_states], pi, visited, result)
+
+
+def _solution(mdp: TabularMDP, cost: FloatArray, pi: Any, visited: Any, result: Any) -> Solution:
+    plan = mdp.optimal(cost)
+    policy = np.where(visited[mdp.pair_states], 0.0, plan.policy)
+    policy[pi[visited]] = 1.0
+    return Solution(
+        policy=policy,
+        occupancy=mdp.occupancy_of(policy),
+        cost=cost,
+        value=plan.value,
+        method="LP-IRL",
+        n_iterations=int(result.nit),
+        details={
+            "margin": float(result.x[-mdp.n_states :].sum()),
+            "regret": mdp.expected_cost(policy, cost) - plan.expected_cost,
+            "unvisited_states": int((~visited).sum()),
+        },
+    )

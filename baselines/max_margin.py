@@ -1,0 +1,120 @@
+r"""MMP, maximum margin planning: a cost under which the expert beats every policy by its loss, nearly.
+
+With costs Cw, the occupancies F of policies and a loss over pairs that says how unlike the expert a pair is,
+
+    min over w   λ/2 ‖w - ŵ‖² + <Cw, μ_E> - min over μ ∈ F of <Cw - loss, μ>.
+
+The bracket is a hinge: it is zero once the expert is cheaper than each μ by <loss, μ>. The mean ŵ is zero in the paper.
+With identity features (no basis: a cost for each pair), no loss and ŵ = ĉ this is IO-AL_α with λ = 2α, as long as the
+box that IO-AL_α puts on the cost is slack.
+
+The paper descends along the subgradient λ(w - ŵ) + Cᵀ(μ_E - μ*), μ* optimal for Cw - loss. In tables its program is a
+sparse quadratic one, solved by PIQP to its end:
+
+    min over w, u   λ/2 ‖w - ŵ‖² + <Cw, μ_E> - <ν₀, u>      subject to   Cw - loss - Tγᵀu ≥ 0,
+
+where the multiplier μ of the rows is the policy that tests the expert hardest.
+
+**Bounds.** The objective above at w, by a forward solve, from above; from below, exchanging min and max and with
+d = μ_E - μ for any μ ∈ F,      <Cŵ, d> - ‖Cᵀd‖²/(2λ) + <loss, μ>.
+
+**The loss**, unless given, is Hamming-like: 1 - μ_E(s, a) / max_b μ_E(s, b) in states that the expert visits, 1 in the
+others. An action never taken costs 1, the most frequent one 0.
+
+Ratliff, Bagnell and Zinkevich, "Maximum margin planning", ICML 2006.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.basis import check_basis
+from rlfd_gym.exact import _piqp
+from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.solution import Solution
+
+
+def max_margin(
+    mdp: TabularMDP,
+    expert: Any,
+    basis: ArrayLike | None = None,
+    *,
+    regularisation: float = 0.01,
+    loss: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Solution:
+    """Learn a cost by maximum margin planning, and plan with it.
+
+    Args:
+        mdp: the environment's tables.
+        expert: the expert's occupancy over pairs, or demonstrations.
+        basis: C, (n_pairs, K). `None` gives each pair a cost of its own.
+        regularisation: λ > 0.
+        loss: over pairs; `None` for the Hamming-like one of the module's docstring, zeros for none.
+        mean: ŵ, the weights to stay near, of length K (n_pairs without a basis); `None` means zero.
+
+    Returns:
+        A solution whose policy is optimal for the learned cost, without the loss; `weights` only with a basis.
+        `upper` and `lower` bound the objective, and `details["adversary"]` is the multiplier μ, an occupancy.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> from rlfd_gym.baselines import max_margin, scale_basis
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> plan = env.mdp.optimal(env.cost)
+        >>> solution = max_margin(env.mdp, expert=plan.occupancy, basis=scale_basis(env.features))
+        >>> bool(env.mdp.expected_cost(solution.policy, env.cost) < 0.99 * plan.expected_cost)
+        True
+    """
+    mu_e = expert_occupancy(mdp, expert)
+    n = mdp.n_pairs
+    c = sp.eye_array(n, format="csr") if basis is None else sp.csr_array(check_basis(basis, n, box=False))
+    size = c.shape[1]
+    weight = _checks.number("regularisation", regularisation, 0.0, np.inf, open_ends=True)
+    penalty = _hamming_loss(mdp, mu_e) if loss is None else _checks.pair_vector("loss", loss, n)
+    centre = np.zeros(size) if mean is None else _checks.finite_vector("mean", mean, size, "weight (column of basis)")
+
+    # In v = w - ŵ, times n, since the multipliers are of the order 1/n.
+    offset = c @ centre
+    result = _piqp(
+        n * np.concatenate([np.full(size, weight), np.zeros(mdp.n_states)]),
+        n * np.concatenate([c.T @ mu_e, -mdp.initial]),
+        None,
+        sp.hstack([c, -mdp.flow_matrix().T]),
+        penalty - offset,
+        None,
+        np.full(size + mdp.n_states, np.inf),
+    )
+    weights = centre + result.x[:size]
+    adversary = mdp.occupancy_of(mdp.policy_of(np.maximum(result.z_l[:n], 0.0)))
+    cost = c @ weights
+    plan = mdp.optimal(cost)
+    hardest = mdp.optimal(cost - penalty)
+    d = mu_e - adversary
+    pull = c.T @ d
+    return Solution(
+        policy=plan.policy,
+        occupancy=plan.occupancy,
+        cost=cost,
+        weights=None if basis is None else weights,
+        value=plan.value,
+        upper=float(weight / 2 * np.sum((weights - centre) ** 2) + cost @ mu_e)
+        - (hardest.expected_cost - hardest.value_error),
+        lower=float(offset @ d - pull @ pull / (2 * weight) + penalty @ adversary),
+        method="MMP",
+        n_iterations=int(result.info.iter),
+        details={"adversary": adversary, "loss": penalty},
+    )
+
+
+def _hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
+    """1 - μ_E(s, a) / max_b μ_E(s, b); 1 in states without mass."""
+    top = np.maximum.reduceat(mu_e, mdp.state_starts[:-1])[mdp.pair_states]
+    return np.where(top > 0, 1.0 - mu_e / np.where(top > 0, top, 1.0), 1.0)

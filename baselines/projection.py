@@ -1,0 +1,106 @@
+"""Projection: policies whose features come as near to the expert's as can be.
+
+With ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), start from ψ̄ = ψ(μ₀), μ₀ the occupancy of the uniform policy, and repeat
+
+    w = ψ̄ - ψ_E;    stop if ‖w‖ ≤ ε;    μ_t = an optimal occupancy for Cw/‖w‖;
+    ψ̄ ← the point nearest to ψ_E on the segment from ψ̄ to ψ(μ_t).
+
+At the end the best mixture of all that was found, min over λ in the simplex of ‖Σ λ_t ψ(μ_t) - ψ_E‖, is an occupancy
+again, and so one stationary policy. If ‖ψ(μ) - ψ_E‖ ≤ ε then |<Cw, μ - μ_E>| ≤ ε for every ‖w‖ ≤ 1: under each such
+cost the apprentice costs what the expert costs, up to ε. It matches the expert and never aims to beat it.
+
+**Bounds.** μ_t is optimal, so <ŵ, ψ> ≥ <ŵ, ψ(μ_t)> for the features ψ of every policy, ŵ = w/‖w‖, and the distance of
+the nearest of them to ψ_E lies between
+
+    max_t <ŵ_t, ψ(μ_t) - ψ_E>   ≤   min over μ of ‖ψ(μ) - ψ_E‖   ≤   ‖ψ(μ) - ψ_E‖ of the mixture.
+
+The minimum is 0 for an expert that is the occupancy of a policy; it need not be for one estimated from samples, and the
+loop also ends once the bounds, with ψ̄ in the place of the mixture, are within ε of each other.
+
+**The mixture by nonnegative least squares.** Let D have the columns ψ(μ_t) - ψ_E. Minimise ‖Dx‖² + (1 - Σx)² over
+x ≥ 0: for x = rλ the best r leaves ‖Dλ‖²/(1 + ‖Dλ‖²), which grows with ‖Dλ‖, so λ = x/Σx is optimal in the simplex.
+
+Abbeel and Ng, "Apprenticeship learning via inverse reinforcement learning", ICML 2004, section 3.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import nnls
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.basis import check_basis
+from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.solution import Solution
+
+
+def projection(
+    mdp: TabularMDP, expert: Any, basis: ArrayLike, *, epsilon: float = 1e-3, n_iterations: int = 1000
+) -> Solution:
+    """Match the expert's features by the projection method.
+
+    Args:
+        mdp: the environment's tables.
+        expert: the expert's occupancy over pairs, or demonstrations.
+        basis: C, (n_pairs, K). Its columns are the features, their scale says how much each counts.
+        epsilon: the distance in feature space at which to stop.
+        n_iterations: the largest number of forward solves.
+
+    Returns:
+        A solution with bounds of the least distance. `weights` is the last direction ŵ and `cost` is Cŵ, under which
+        the last policy was optimal; both are `None` where the uniform policy was within `epsilon` to begin with.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> from rlfd_gym.baselines import projection, scale_basis
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> expert = rlfd_gym.noisy_expert(env.mdp, env.cost, noise=0.3)
+        >>> solution = projection(env.mdp, expert=expert, basis=scale_basis(env.features))
+        >>> solution.upper < 1e-3, solution.lower
+        (True, 0.0)
+    """
+    mu_e = expert_occupancy(mdp, expert)
+    c = check_basis(basis, mdp.n_pairs, box=False)
+    tolerance = _checks.number("epsilon", epsilon, 0.0)
+    limit = _checks.integer("n_iterations", n_iterations, 1)
+    target = c.T @ mu_e
+    found = [mdp.occupancy_of(mdp.uniform_policy())]
+    nearest, weights, lower = c.T @ found[0], None, 0.0
+    while len(found) <= limit:
+        away = nearest - target
+        distance = float(np.linalg.norm(away))
+        if distance - lower <= tolerance:
+            break
+        weights = away / distance
+        plan = mdp.optimal(c @ weights)
+        found.append(plan.occupancy)
+        lower = max(lower, plan.expected_cost - plan.value_error - float(weights @ target))
+        towards = c.T @ plan.occupancy - nearest
+        if (length := float(towards @ towards)) > 0:
+            nearest = nearest + min(1.0, max(0.0, float(-away @ towards) / length)) * towards
+
+    mixture = _nearest_mixture((np.array(found) @ c - target).T) @ np.array(found)
+    policy = mdp.policy_of(mixture)
+    occupancy = mdp.occupancy_of(policy)
+    return Solution(
+        policy=policy,
+        occupancy=occupancy,
+        cost=None if weights is None else c @ weights,
+        weights=weights,
+        upper=float(np.linalg.norm(c.T @ occupancy - target)),
+        lower=lower,
+        method="projection",
+        n_iterations=len(found) - 1,
+    )
+
+
+def _nearest_mixture(differences: FloatArray) -> FloatArray:
+    """λ in the simplex that minimises ‖Dλ‖; see the module's docstring."""
+    rows = np.vstack([differences, np.ones(differences.shape[1])])
+    x, _ = nnls(rows, np.append(np.zeros(len(differences)), 1.0))
+    return np.asarray(x / x.sum())
