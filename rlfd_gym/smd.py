@@ -125,7 +125,7 @@ def solve_smd(
         return _solution(problem, plan, batches, initial)
 
 
-def keeps_runs(problem: RLfDProblem | BlackBoxProblem, n_runs: int) -> bool:
+def keeps_runs(problem: RLfDProblem | HullProblem | BlackBoxProblem, n_runs: int) -> bool:
     """Whether a solution of so many runs is small enough to keep them, for `initial` to go on from."""
     return 8 * (5 * problem.n_pairs + 2 * problem.n_states) * n_runs <= RESUME_BYTES
 
