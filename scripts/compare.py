@@ -1,55 +1,104 @@
-"""Learn from an imperfect expert on both environments, and say what was gained.
+"""Everything side by side: learn from imperfect experts with RLfD and its rivals, and say what was gained.
 
-python scripts/compare.py
+    python scripts/compare.py                                # all tasks, under two minutes on two cores
+    python scripts/compare.py --quick                        # seconds
+    python scripts/compare.py --list                         # tasks and methods
+    python scripts/compare.py --tasks windy --methods rlfd-exact,lpal --alpha 0.01,0.1 --seeds 20
+    python scripts/compare.py --resume results/compare/...   # go on where a run was interrupted, or add to it
+
+Prints a table for each task, and writes rows, means, settings, pictures and a page into results/compare/<time>/.
 """
 
 from __future__ import annotations
 
-import gymnasium as gym
-import numpy as np
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
-from rlfd_gym import RLfDProblem, noisy_expert, solve_exact, solve_smd
-from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv
+from rich.console import Console
 
-ALPHA = {"inventory": 1.0, "windy gridworld": 0.1}
+from rlfd_gym import compare
 
-
-def main() -> None:
-    """Print one table per environment."""
-    print("True expected cost, exact policy evaluation, in the learning box [-1, 1]: lower is better.")
-    for name, make in {"inventory": inventory, "windy gridworld": gridworld}.items():
-        problem, truth = make(ALPHA[name])
-        mdp = problem.mdp
-        exact = solve_exact(problem)
-        smd = solve_smd(problem, n_iterations=2_000_000, n_runs=4, n_jobs=2)
-        rows = [
-            ("optimum", mdp.optimal(truth).expected_cost, None),
-            ("expert", float(problem.expert @ truth), None),
-            ("prior alone", mdp.expected_cost(mdp.optimal(problem.prior).policy, truth), None),
-            ("RLfD, exact", mdp.expected_cost(exact.policy, truth), exact.duality_gap),
-            ("RLfD, SMD", mdp.expected_cost(smd.policy, truth), smd.duality_gap),
-            ("random", mdp.expected_cost(mdp.uniform_policy(), truth), None),
-        ]
-        print(f"\n{name}, alpha = {problem.alpha:g}\n{'':<14}{'true cost':>10}{'duality gap':>14}")
-        for label, cost, gap in rows:
-            print(f"{label:<14}{cost:>10.4f}" + ("" if gap is None else f"{gap:>14.1e}"))
+QUICK: dict[str, Any] = {
+    "methods": ["rlfd-exact", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
+    "seeds": 2,
+    "demonstrations": [10, "exact"],
+    "alphas": [0.1],
+    "iterations": 100_000,
+    "runs": 1,
+}
 
 
-def inventory(alpha: float) -> tuple[RLfDProblem, np.ndarray]:
-    """The paper's: an expert who overrates the holding cost, and a prior with slightly wrong prices."""
-    env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-    assert isinstance(env, InventoryEnv)
-    expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-    return RLfDProblem(env.mdp, expert, env.cost_for(4, 2, 14), alpha), env.cost
+def main() -> int:
+    """Run, print, name the page."""
+    parser = argument_parser()
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+    if options.list:
+        for title, registry in (("tasks", compare.TASKS), ("methods", compare.METHODS)):
+            console.print(f"{title}:")
+            for name, entry in registry.items():
+                console.print(f"  {name:<16}{entry.title}" + ("" if getattr(entry, "default", True) else " (if named)"))
+        return 0
+    names = ("tasks", "methods", "seeds", "demonstrations", "alphas", "iterations", "runs")
+    chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}
+    out = options.resume or options.out or Path("results/compare") / datetime.now().strftime("%Y-%m-%d_%H%M%S")
+    try:
+        result = compare.run(
+            **chosen,
+            jobs=options.jobs,
+            scheduler=options.scheduler,
+            out=out,
+            resume=bool(options.resume),
+            progress=True,
+        )
+    except (ValueError, TypeError) as error:
+        parser.error(str(error))
+    except KeyboardInterrupt as interrupt:
+        print(f"\n{interrupt}", file=sys.stderr)
+        return 130
+    console.print(result)
+    console.print(compare.LEGEND, style="dim")
+    print(f"\nreport: {out / 'report.html'}")
+    return 0
 
 
-def gridworld(alpha: float) -> tuple[RLfDProblem, np.ndarray]:
-    """An expert with 30% random moves, and a prior that knows a random half of the obstacles and goals."""
-    env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
-    assert isinstance(env, WindyGridworldEnv)
-    expert = noisy_expert(env.mdp, env.cost, 0.3)
-    return RLfDProblem(env.mdp, expert, env.partial_prior(0.5, seed=0), alpha), env.cost
+def argument_parser() -> argparse.ArgumentParser:
+    """The options; what is left out has the default of `rlfd_gym.compare.Settings`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=words, help="tasks, by name: a,b")
+    parser.add_argument("--methods", type=words, help="methods, by name: a,b")
+    parser.add_argument("--seeds", type=int, help="how many seeds to average over (default 5)")
+    parser.add_argument("--demonstrations", type=levels, help="default 1,10,100,exact")
+    parser.add_argument("--alpha", dest="alphas", type=numbers, help="weights of the prior (default 0.01,0.1,1)")
+    parser.add_argument("--iterations", type=int, help="steps of each run of the stochastic solvers (default 1000000)")
+    parser.add_argument("--runs", type=int, help="runs that these average over (default 1)")
+    parser.add_argument("--jobs", type=int, default=-1, help="cells at a time (default: one for each core)")
+    parser.add_argument("--scheduler", help="run on the workers of this Dask scheduler, tcp://...")
+    parser.add_argument("--quick", action="store_true", help="the fast methods, two seeds, few iterations: seconds")
+    parser.add_argument("--list", action="store_true", help="show tasks and methods, and end")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--out", type=Path, help="a new folder (default results/compare/<time>)")
+    where.add_argument("--resume", type=Path, metavar="DIR", help="go on in this folder, keeping its finished cells")
+    return parser
+
+
+def words(text: str) -> list[str]:
+    """a,b as a list."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(text: str) -> list[float]:
+    """0.1,1 as a list."""
+    return [float(word) for word in words(text)]
+
+
+def levels(text: str) -> list[int | str]:
+    """1,10,exact as a list."""
+    return [word if word == "exact" else int(word) for word in words(text)]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""The pictures of a comparison, four for each task, drawn from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlfd_gym import plots
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.compare.cells import EXACT, Row
+from rlfd_gym.compare.methods import METHODS
+from rlfd_gym.compare.tables import Summary, label, last_level
+from rlfd_gym.compare.tasks import TASKS, Setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from rlfd_gym.compare.comparison import Comparison
+
+MARKERS = "osD^vPX*<>ph"
+COLUMNS = 5
+
+
+def figures_of(comparison: Comparison, task: str) -> Iterator[tuple[str, Figure, str]]:
+    """(name, figure, caption) for each picture of a task."""
+    summaries = comparison.summaries(task)
+    setting = TASKS[task].make(0)
+    shown = _shown([row for row in comparison.rows if row.task == task and row.seed == 0 and row.policy is not None])
+    yield (
+        "costs",
+        bars(summaries),
+        (
+            "True expected cost (lower is better) with its 95% interval over seeds, from the expert's exact occupancy "
+            "where the method was run with it. Dotted: the expert."
+        ),
+    )
+    if len(comparison.settings.demonstrations) > 1:
+        yield (
+            "demonstrations",
+            against_demonstrations(summaries, comparison.settings.demonstrations),
+            ("True expected cost against the number of demonstrations, with 95% intervals over seeds."),
+        )
+    if any(row.cost is not None and not METHODS[row.method].reference for row in shown.values()):
+        yield (
+            "learned",
+            learned_costs(setting, shown),
+            (
+                "Learned costs for seed 0, each minus its median and divided by its largest absolute value: "
+                + (
+                    "the mean over the actions of each cell."
+                    if setting.grid
+                    else "stock on hand down, order to the right."
+                )
+            ),
+        )
+    yield "policies", policies(setting, shown), (
+        "Policies for seed 0. " + ("An arrow is as long as the action is likely."
+        if setting.grid else "Blue: the most likely order at each stock, the middle 80% of the orders as a band; "
+        "green: the optimum; black: the expert.")
+    )  # fmt: skip
+
+
+def bars(summaries: Sequence[Summary]) -> Figure:
+    """True expected cost, one bar for each row of the table."""
+    last = list(last_level(summaries).values())
+    figure, axes = plots.new_figure(size=(7.0, 0.8 + 0.24 * len(last)))
+    axis = axes[0, 0]
+    place = np.arange(len(last))
+    margins = [summary.true_cost_margin or 0.0 for summary in last]
+    axis.barh(place, [s.true_cost for s in last], xerr=margins, color=[_colour(s.method) for s in last],
+              error_kw={"elinewidth": 1, "capsize": 2, "ecolor": "#555555"})  # fmt: skip
+    axis.set_yticks(place, [label(summary) for summary in last])
+    axis.invert_yaxis()
+    axis.axvline(next(s.true_cost for s in last if s.method == "expert"), color=plots.BLACK, linestyle=":", linewidth=1)
+    axis.axvline(0.0, color=plots.GREY, linewidth=0.8)
+    axis.set_xlabel("true expected cost")
+    axis.grid(False, axis="y")
+    return figure
+
+
+def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | str]) -> Figure:
+    """True expected cost over the numbers of demonstrations, methods with and without a prior side by side."""
+    figure, axes = plots.new_figure(1, 2, size=(10.0, 4.2), sharey=True)
+    names = {"expert's exact\noccupancy" if level == EXACT else str(level): level for level in levels}
+    for axis, prior in zip(axes[0], (True, False), strict=True):
+        for reference in ("optimum", "expert"):
+            cost = next(s.true_cost for s in summaries if s.method == reference)
+            axis.axhline(cost, color=plots.COLOURS[reference], linestyle=":", linewidth=1.2)
+            axis.text(1.0, cost, f" {reference}", transform=axis.get_yaxis_transform(), va="center", fontsize=8)
+        lines: dict[str, list[Summary]] = {}
+        for summary in summaries:
+            method = METHODS[summary.method]
+            if not method.reference and method.uses_prior == prior:
+                lines.setdefault(label(summary), []).append(summary)
+        for k, (name, line) in enumerate(lines.items()):
+            x = np.array([levels.index(s.demonstrations) for s in line]) + 0.05 * (k - (len(lines) - 1) / 2)
+            axis.errorbar(
+                x, [s.true_cost for s in line], yerr=[s.true_cost_margin or 0.0 for s in line], label=name,
+                color=plots.SEQUENCE[k % len(plots.SEQUENCE)], marker=MARKERS[k % len(MARKERS)], markersize=4,
+                linewidth=1.2, elinewidth=0.8, capsize=2,
+            )  # fmt: skip
+        axis.set_xticks(range(len(names)), list(names))
+        axis.set_xlabel("demonstrations")
+        axis.set_title("methods that use the prior" if prior else "methods that know no prior")
+        if lines:
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=8, frameon=False)
+    means = [s.true_cost for s in summaries]
+    room = 0.15 * (max(means) - min(means))
+    axes[0, 0].set_ylim(min(means) - room, max(means) + room)  # wide intervals may leave the picture
+    axes[0, 0].set_ylabel("true expected cost")
+    return figure
+
+
+def learned_costs(setting: Setting, shown: dict[str, Row]) -> Figure:
+    """The truth, the prior, and what each method made of them."""
+    costs = {"truth": setting.truth, "prior": setting.prior}
+    costs |= {
+        name: row.cost for name, row in shown.items() if row.cost is not None and not METHODS[row.method].reference
+    }
+    figure, axes = _panels(len(costs))
+    for axis, (name, cost) in zip(axes, costs.items(), strict=False):
+        axis.set_title(name, fontsize=8)
+        image = _draw_cost(axis, setting, _normalised(cost))
+    figure.colorbar(image, ax=list(axes), shrink=0.5, label="cost, normalised")
+    return figure
+
+
+def policies(setting: Setting, shown: dict[str, Row]) -> Figure:
+    """What each method does."""
+    drawn = {
+        name: row.policy
+        for name, row in shown.items()
+        if row.method not in ("random", *(() if setting.grid else ("optimum", "expert")))
+    }
+    figure, axes = _panels(len(drawn))
+    for axis, (name, policy) in zip(axes, drawn.items(), strict=False):
+        axis.set_title(name, fontsize=8)
+        if setting.grid is not None:
+            plots.draw_policy(axis, setting.grid, setting.mdp, policy)
+            continue
+        beside = {other: shown[other].policy for other in ("optimum", "expert") if other != name}
+        colours = {"optimum": plots.COLOURS["optimum"], "expert": plots.BLACK, name: plots.COLOURS["apprentice"]}
+        plots.draw_orders(axis, setting.mdp, {**beside, name: policy}, plots.COLOURS | colours)
+        axis.tick_params(labelsize=7)
+        axis.xaxis.label.set_fontsize(7)
+        axis.yaxis.label.set_fontsize(7)
+        axis.label_outer()
+    return figure
+
+
+def _shown(rows: Sequence[Row]) -> dict[str, Row]:
+    """The row of each method at the last level, by label."""
+    return {label(row): row for row in last_level(rows).values()}
+
+
+def _panels(number: int) -> tuple[Figure, Sequence[Axes]]:
+    """Small square panels, those not needed left blank."""
+    columns = min(COLUMNS, number)
+    rows = -(-number // columns)
+    figure, axes = plots.new_figure(rows, columns, size=(2.1 * columns, 2.2 * rows))
+    for axis in axes.ravel()[number:]:
+        axis.set_visible(False)
+    return figure, list(axes.ravel()[:number])
+
+
+def _draw_cost(axis: Axes, setting: Setting, cost: FloatArray) -> Any:
+    if setting.grid is not None:
+        return plots.draw_cost(axis, setting.grid, setting.mdp, cost)
+    page = np.full((setting.mdp.n_states, setting.mdp.n_actions), np.nan)
+    page[setting.mdp.pair_states, setting.mdp.pair_actions] = cost
+    axis.grid(False)
+    return axis.imshow(page, cmap=plots.COST_MAP, vmin=-1, vmax=1)
+
+
+def _normalised(cost: FloatArray) -> FloatArray:
+    centred = np.asarray(cost) - np.median(cost)
+    size = float(np.abs(centred).max())
+    return centred / size if size > 1e-9 else np.zeros_like(centred)
+
+
+def _colour(method: str) -> str:
+    if METHODS[method].reference:
+        return plots.COLOURS[method]
+    if method.startswith("rlfd"):
+        return plots.COLOURS["apprentice"]
+    return plots.COLOURS["hull"] if METHODS[method].basis else plots.PURPLE

@@ -1,0 +1,68 @@
+"""What the numbers of a table do not say by themselves: a few sentences under it, each of them computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from rlfd_gym.compare.cells import Row
+from rlfd_gym.compare.methods import METHODS
+from rlfd_gym.compare.tasks import TASKS
+
+NOTHING = 1e-7  # a bound on β* that is zero, up to the linear program's accuracy
+LONGEST = 90
+
+
+def notes_of(task: str, rows: Sequence[Row]) -> list[str]:
+    """The sentences of a task's table."""
+    notes = []
+    if any(METHODS[row.method].basis for row in rows):
+        notes.append(_hull_note(task))
+    if (noise := _noise_note(task)) is not None:
+        notes.append(noise)
+    if any(METHODS[row.method].most_seeds for row in rows):
+        few = {METHODS[row.method].title: METHODS[row.method].most_seeds for row in rows}
+        notes.append("Slow, so for fewer seeds: " + ", ".join(f"{t} ({n})" for t, n in few.items() if n) + ".")
+    warned = Counter((row.method, _short(row.note)) for row in rows if row.note)
+    cells = Counter(row.method for row in rows)
+    for (method, message), number in warned.items():
+        notes.append(f"{METHODS[method].title}, {number} of {cells[method]} cells: {message}.")
+    return notes
+
+
+def _short(note: str) -> str:
+    """A note's first words, without the numbers that make each of them different."""
+    gave_up, _, rest = note.rpartition("gave up: ")
+    return ("gave up: " if gave_up or note != rest else "") + rest.partition(":")[0][:LONGEST].rstrip(".")
+
+
+def _hull_note(task: str) -> str:
+    """By how much a method that knows only the hull of the basis can be sure to beat the expert: β* of LPAL."""
+    from rlfd_gym.baselines import lpal
+
+    setting = TASKS[task].make(0)
+    solution = lpal(setting.mdp, expert=setting.expert, basis=setting.basis)
+    if solution.lower < -NOTHING:
+        return f"Whatever cost in the hull of the basis is true, {-solution.upper:.3f} can be gained over the expert."
+    cost = TASKS[task].expert_cost
+    return (
+        f"The expert is optimal for a cost in the hull of the basis{cost and f', {cost}'} (LPAL's optimal value is 0): "
+        "a method that plays safe over the hull can at best match the expert, only a prior lets it do better."
+    )
+
+
+def _noise_note(task: str) -> str | None:
+    """Whether an imperfect expert's most frequent actions are optimal."""
+    setting = TASKS[task].make(0)
+    mdp, truth = setting.mdp, setting.truth
+    policy = mdp.policy_of(setting.expert)
+    largest = np.maximum.reduceat(policy, mdp.state_starts[:-1])[mdp.pair_states]
+    modes = mdp.policy_of((policy >= largest - NOTHING).astype(float))
+    optimum = mdp.optimal(truth).expected_cost
+    if mdp.expected_cost(policy, truth) < optimum + NOTHING or mdp.expected_cost(modes, truth) > optimum + NOTHING:
+        return None
+    return (
+        "The expert errs evenly, its most frequent actions are optimal: copying only these, as LP-IRL does, undoes it."
+    )

@@ -1,0 +1,30 @@
+"""The report of a comparison: one page of HTML that opens offline, and its pictures as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlfd_gym import plots
+from rlfd_gym._report import Report
+from rlfd_gym.compare.figures import figures_of
+from rlfd_gym.compare.tables import LEGEND
+
+if TYPE_CHECKING:
+    from rlfd_gym.compare.comparison import Comparison
+
+
+def write_page(comparison: Comparison, folder: Path) -> Path:
+    """Write `report.html` and the pictures into the folder, which has a `results.json`."""
+    page = Report("Apprenticeship learning, side by side").text(f"In the tables: {LEGEND}")
+    for task in comparison.settings.tasks:
+        table = comparison.table(task)
+        table.add_to(page.heading(table.title))
+        for name, figure, caption in figures_of(comparison, task):
+            page.picture(plots.save(figure, folder / f"{task}_{name}.png"), caption)
+    page.heading("How this was made")
+    page.text("results.csv has every cell, summary.csv the means, results.json the following:")
+    page.code(json.dumps(json.loads((folder / "results.json").read_text()), indent=2))
+    page.write(folder / "report.html")
+    return folder / "report.html"
