@@ -8,6 +8,7 @@ A solver that gives up (a `RuntimeError`) is a result too: the cell has no numbe
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -157,6 +158,6 @@ def _warm_up(method: Method) -> None:
     setting = Setting(
         env.mdp, env.cost, env.mdp.occupancy_of(env.mdp.uniform_policy()), env.cost, signed_cells(env.mdp)
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.suppress(RuntimeError):
         warnings.simplefilter("ignore")
         method.solve(Lesson(setting, setting.expert, 1.0 if method.alpha else 0.0, 10, 1, _seed("warm-up")))

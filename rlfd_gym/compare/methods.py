@@ -143,7 +143,8 @@ def _network(lesson: Lesson) -> Solution:
 def _adversarial(lesson: Lesson) -> Solution:
     from rlfd_gym.baselines import gail
 
-    return gail(lesson.mdp, expert=lesson.shown, seed=int(lesson.seed.generate_state(1)[0]))
+    steps = min(50_000, lesson.iterations)
+    return gail(lesson.mdp, expert=lesson.shown, n_timesteps=steps, seed=int(lesson.seed.generate_state(1)[0]))
 
 
 def _planned(mdp: TabularMDP, cost: FloatArray) -> Solution:
