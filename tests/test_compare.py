@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import rlfd_gym
 from rlfd_gym import compare
+from rlfd_gym.baselines import lp_irl
 from rlfd_gym.compare import cells, comparison
 from rlfd_gym.compare.measures import cost_distance, mean_and_margin, share_closed
 from rlfd_gym.compare.tasks import demonstrate
@@ -385,3 +386,13 @@ def test_the_page_has_no_broken_image_in_a_browser(written, tmp_path):
             [browser, *flags.split(), path.as_uri()], capture_output=True, text=True, timeout=120
         ).stdout
         assert re.findall(r'data-widths="(.*?)"', dom) == [",".join(expected)]
+
+
+def test_lp_irl_learns_from_a_single_demonstration_that_leaves_states_open():
+    # Where the demonstrated actions lead out of what was seen, values need their own bounds.
+    setting = compare.TASKS["lake"].make(0)
+    for seed in range(8):
+        solution = lp_irl(setting.mdp, demonstrate(setting, 1, np.random.SeedSequence(seed)))
+        assert solution.cost.min() >= -1
+        assert solution.cost.max() <= 1
+        assert np.abs(solution.value).max() <= 1 + 1e-9
