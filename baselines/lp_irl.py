@@ -14,7 +14,7 @@ may be the best one, and the program only knows V ≤ (1-γ)c + γP_aV for all a
 closed under π, which they are for the occupancy of a policy, V is the expert's value there. Then V ≤ V* ≤ V^π = V: the
 expert is optimal whatever it would do elsewhere. From a few demonstrations π may lead where no demonstration went, and
 `details["regret"]`, measured by a forward solve, says by how much the expert's policy may then fail to be optimal.
-Values lie in [-1, 1] as costs do; the program is told so, or else V could fall without end where π leaves what was seen.
+Values lie in [-1, 1] as costs do; the program is told so, or V could fall without end where π leaves what was seen.
 
 Ng and Russell, "Algorithms for inverse reinforcement learning", ICML 2000, section 3.2.
 """

@@ -195,7 +195,7 @@ def run(
         _write_json(folder / "results.json", settings, finished=False)
     cells = settings.cells()
     missing = [cell for cell in cells if cell not in kept]
-    missing.sort(key=lambda cell: METHODS[cell.method].most_seeds is None)  # the slow ones first: no core waits long
+    missing.sort(key=_turn)
     done = dict(kept)
     try:
         for row in _watched(_rows(missing, settings, jobs, scheduler), len(missing), len(cells), progress):
@@ -241,6 +241,15 @@ def _rows(cells: Sequence[Cell], settings: Settings, jobs: int, scheduler: str |
     with _backend(scheduler):
         parallel = joblib.Parallel(n_jobs=-1 if scheduler else jobs, return_as="generator_unordered")
         yield from parallel(joblib.delayed(run_cell)(*call) for call in calls)
+
+
+def _turn(cell: Cell) -> tuple[bool, bool]:
+    """The slow cells first, so that no core waits long at the end.
+
+    Before them those that load torch: a process of joblib's that grows much after its first cell is taken for leaking.
+    """
+    method = METHODS[cell.method]
+    return not method.needs_imitation, method.most_seeds is None
 
 
 def _backend(scheduler: str | None) -> contextlib.AbstractContextManager[Any]:
