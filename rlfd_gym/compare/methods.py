@@ -137,7 +137,7 @@ def _entropy(lesson: Lesson) -> Solution:
 def _network(lesson: Lesson) -> Solution:
     from rlfd_gym.baselines import cloning_network
 
-    return cloning_network(lesson.mdp, expert=lesson.shown, n_batches=100, seed=int(lesson.seed.generate_state(1)[0]))
+    return cloning_network(lesson.mdp, expert=lesson.shown, seed=int(lesson.seed.generate_state(1)[0]))
 
 
 def _adversarial(lesson: Lesson) -> Solution:
@@ -183,9 +183,9 @@ METHODS = {
         Method("projection", "projection", _baseline("projection", basis=True, n_iterations=100), basis=True),
         Method("max-margin", "max. margin", _baseline("max_margin", basis=True), basis=True),
         Method("lp-irl", "LP-IRL", _baseline("lp_irl")),
-        Method("mce-irl", "MCE-IRL", _entropy, basis=True, needs_imitation=True, most_seeds=2),
+        Method("mce-irl", "MCE-IRL", _entropy, basis=True, needs_imitation=True, most_seeds=1),
         Method("cloning", "cloning", _baseline("behavioural_cloning")),
-        Method("bc", "BC network", _network, stochastic=True, needs_imitation=True, most_seeds=2),
+        Method("bc", "BC network", _network, stochastic=True, needs_imitation=True, default=False),
         Method(
             "gail", "GAIL", _adversarial, stochastic=True, needs_imitation=True, most_seeds=1, default=False,
         ),

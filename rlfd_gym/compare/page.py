@@ -22,7 +22,7 @@ def write_page(comparison: Comparison, folder: Path) -> Path:
         table = comparison.table(task)
         table.add_to(page.heading(table.title))
         for name, figure, caption in figures_of(comparison, task):
-            page.picture(plots.save(figure, folder / f"{task}_{name}.png"), caption)
+            page.picture(plots.save(figure, folder / f"{task}_{name}.png", dpi=110), caption)
     page.heading("How this was made")
     page.text("results.csv has every cell, summary.csv the means, results.json the following:")
     page.code(json.dumps(json.loads((folder / "results.json").read_text()), indent=2))
