@@ -70,8 +70,9 @@ def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
 def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
     """The mean, and the half-width of its 95% interval if there are several values.
 
-    >>> mean_and_margin([1.0, 3.0])
-    (2.0, 12.706...)
+    >>> mean, margin = mean_and_margin([1.0, 3.0])
+    >>> mean, round(margin, 2)
+    (2.0, 12.71)
     >>> mean_and_margin([1.0])
     (1.0, None)
     """
