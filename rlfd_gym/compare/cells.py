@@ -27,7 +27,7 @@ from rlfd_gym.compare.methods import Lesson, Method
 from rlfd_gym.compare.tasks import Setting, Task, demonstrate, signed_cells
 
 EXACT = "exact"
-_NO_NUMBERS = dict.fromkeys(("true_cost", "share_closed", "cost_distance", "duality_gap"))
+_NO_NUMBERS: dict[str, Any] = dict.fromkeys(("true_cost", "share_closed", "cost_distance", "duality_gap"))
 KIND, VERSION = "rlfd_gym comparison cell", 1
 
 

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vPX*<>ph"
 COLUMNS = 5
+CAPTIONS = {
+    "costs": "True expected cost (lower is better) with its 95% interval over seeds, from the expert's exact occupancy "
+    "where the method was run with it. Dotted: the expert.",
+    "demonstrations": "True expected cost against the number of demonstrations, with 95% intervals over seeds.",
+    "cost of cells": "Learned costs for seed 0, the mean over the actions of each cell, each minus its median and "
+    "divided by its largest absolute value.",
+    "cost of orders": "Learned costs for seed 0, stock on hand down and order to the right, each minus its median and "
+    "divided by its largest absolute value.",
+    "arrows": "Policies for seed 0. An arrow is as long as the action is likely.",
+    "orders": "Policies for seed 0. Blue: the most likely order at each stock, the middle 80% of the orders as a band; "
+    "green: the optimum; black: the expert.",
+}
 
 
 def figures_of(comparison: Comparison, task: str) -> Iterator[tuple[str, Figure, str]]:
@@ -29,38 +41,17 @@ def figures_of(comparison: Comparison, task: str) -> Iterator[tuple[str, Figure,
     summaries = comparison.summaries(task)
     setting = TASKS[task].make(0)
     shown = _shown([row for row in comparison.rows if row.task == task and row.seed == 0 and row.policy is not None])
-    yield (
-        "costs",
-        bars(summaries),
-        (
-            "True expected cost (lower is better) with its 95% interval over seeds, from the expert's exact occupancy "
-            "where the method was run with it. Dotted: the expert."
-        ),
-    )
+    yield "costs", bars(summaries), CAPTIONS["costs"]
     if len(comparison.settings.demonstrations) > 1:
         yield (
             "demonstrations",
             against_demonstrations(summaries, comparison.settings.demonstrations),
-            ("True expected cost against the number of demonstrations, with 95% intervals over seeds."),
+            CAPTIONS["demonstrations"],
         )
     if any(row.cost is not None and not METHODS[row.method].reference for row in shown.values()):
-        yield (
-            "learned",
-            learned_costs(setting, shown),
-            (
-                "Learned costs for seed 0, each minus its median and divided by its largest absolute value: "
-                + (
-                    "the mean over the actions of each cell."
-                    if setting.grid
-                    else "stock on hand down, order to the right."
-                )
-            ),
-        )
-    yield "policies", policies(setting, shown), (
-        "Policies for seed 0. " + ("An arrow is as long as the action is likely."
-        if setting.grid else "Blue: the most likely order at each stock, the middle 80% of the orders as a band; "
-        "green: the optimum; black: the expert.")
-    )  # fmt: skip
+        kind = "cost of cells" if setting.grid else "cost of orders"
+        yield "learned", learned_costs(setting, shown), CAPTIONS[kind]
+    yield "policies", policies(setting, shown), CAPTIONS["arrows" if setting.grid else "orders"]
 
 
 def bars(summaries: Sequence[Summary]) -> Figure:
@@ -130,18 +121,16 @@ def learned_costs(setting: Setting, shown: dict[str, Row]) -> Figure:
 
 def policies(setting: Setting, shown: dict[str, Row]) -> Figure:
     """What each method does."""
-    drawn = {
-        name: row.policy
-        for name, row in shown.items()
-        if row.method not in ("random", *(() if setting.grid else ("optimum", "expert")))
-    }
+    known = {name: row.policy for name, row in shown.items() if row.policy is not None}
+    left_out = ("random",) if setting.grid else ("random", "optimum", "expert")
+    drawn = {name: policy for name, policy in known.items() if name not in left_out}
     figure, axes = _panels(len(drawn))
     for axis, (name, policy) in zip(axes, drawn.items(), strict=False):
         axis.set_title(name, fontsize=8)
         if setting.grid is not None:
             plots.draw_policy(axis, setting.grid, setting.mdp, policy)
             continue
-        beside = {other: shown[other].policy for other in ("optimum", "expert") if other != name}
+        beside = {other: known[other] for other in ("optimum", "expert")}
         colours = {"optimum": plots.COLOURS["optimum"], "expert": plots.BLACK, name: plots.COLOURS["apprentice"]}
         plots.draw_orders(axis, setting.mdp, {**beside, name: policy}, plots.COLOURS | colours)
         axis.tick_params(labelsize=7)
