@@ -222,6 +222,12 @@ def test_the_hull_note_is_computed(written):
     assert "LPAL" not in str(compare.run(**TINY).table("inventory"))
 
 
+def test_what_was_not_solved_is_named(written):
+    text = " ".join(written[0].table("inventory").notes)
+    assert re.search(r"Not solved yet.*: RLfD SMD α=0.1 \d, RLfD SMD α=1 \d", text)
+    assert "Not solved" not in " ".join(compare.run(**TINY).table("inventory").notes)
+
+
 def test_the_result_does_not_depend_on_jobs(written):
     assert values(compare.run(**SMALL, jobs=2)) == values(written[0])
 

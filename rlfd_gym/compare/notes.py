@@ -9,9 +9,11 @@ import numpy as np
 
 from rlfd_gym.compare.cells import Row
 from rlfd_gym.compare.methods import METHODS
+from rlfd_gym.compare.tables import label
 from rlfd_gym.compare.tasks import TASKS
 
 NOTHING = 1e-7  # a bound on β* that is zero, up to the linear program's accuracy
+UNSOLVED = 0.05  # a duality gap above which an answer is far from that of the problem
 LONGEST = 90
 
 
@@ -22,6 +24,13 @@ def notes_of(task: str, rows: Sequence[Row]) -> list[str]:
         notes.append(_hull_note(task))
     if (noise := _noise_note(task)) is not None:
         notes.append(noise)
+    gaps: dict[str, float] = {}
+    for row in rows:
+        if METHODS[row.method].stochastic and (row.duality_gap or 0.0) > UNSOLVED:
+            gaps[label(row)] = max(gaps.get(label(row), 0.0), row.duality_gap or 0.0)
+    if gaps:
+        listed = ", ".join(f"{name} {gap:.1g}" for name, gap in gaps.items())
+        notes.append(f"Not solved yet, whether that helps or harms, by the largest gap: {listed}; see --iterations.")
     if any(METHODS[row.method].most_seeds for row in rows):
         few = {METHODS[row.method].title: METHODS[row.method].most_seeds for row in rows}
         notes.append("Slow, so for fewer seeds: " + ", ".join(f"{t} ({n})" for t, n in few.items() if n) + ".")

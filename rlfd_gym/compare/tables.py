@@ -166,8 +166,8 @@ def table_of(task: str, summaries: Sequence[Summary], levels: Sequence[int | str
             text = "" if cost is None else _mean(cost.true_cost, cost.true_cost_margin)
             cells.append(PageCell(text, cost is not None and not reference and _same(cost.true_cost, best)))
         cells += [
-            PageCell(_percent(last.share_closed), not reference and _same(-last.share_closed, most)),
-            PageCell(_decimal(last.cost_distance), not reference and _same(last.cost_distance, nearest)),
+            PageCell(_percent(last.share_closed), not reference and _same(-last.share_closed, most, 2)),
+            PageCell(_decimal(last.cost_distance), not reference and _same(last.cost_distance, nearest, 2)),
             PageCell("" if last.duality_gap is None else f"{last.duality_gap:.0e}"),
             PageCell("" if reference else _time(last.seconds)),
         ]
@@ -195,9 +195,9 @@ def _best(values: Any) -> float | None:
     return min((value for value in values if value is not None and not math.isnan(value)), default=None)
 
 
-def _same(value: float | None, best: float | None) -> bool:
+def _same(value: float | None, best: float | None, decimals: int = 3) -> bool:
     """Equal as far as the table shows."""
-    return value is not None and best is not None and f"{value:.3f}" == f"{best:.3f}"
+    return value is not None and best is not None and round(value, decimals) == round(best, decimals)
 
 
 def _mean(mean: float, margin: float | None) -> str:
