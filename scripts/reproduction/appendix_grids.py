@@ -75,7 +75,6 @@ def claims(data: Data) -> list[Claim]:
     """The method is applicable to arbitrary cost structures."""
     tables = {way: rows(data["summary"], way=way) for way in (PAPER, EXACT)}
     better = {way: int((t["true_cost"] < t["expert"] - 1e-6).sum()) for way, t in tables.items()}
-    closer = {way: int((t["error"] < t["prior_error"]).sum()) for way, t in tables.items()}
     n = len(LAYOUTS)
     cost = {way: ", ".join(f"{c:.3f}" for c in t["true_cost"]) for way, t in tables.items()}
     expert = ", ".join(f"{c:.3f}" for c in tables[PAPER]["expert"])
@@ -84,15 +83,9 @@ def claims(data: Data) -> list[Claim]:
             "fig:gridappendix", "The method applies to arbitrary cost structures (the apprentice beats the expert).",
             f"on {better[PAPER]} of {n} grids: {cost[PAPER]} against {expert}", f"on {better[EXACT]} of {n}: {cost[EXACT]}",
             judge(better[PAPER] == n, better[EXACT] == n),
-            f"Mean gap in the paper's setting {tables[PAPER]['gap'].mean():.1f}; α = {ALPHA:g} decides how far the prior "
-            "may pull the apprentice from the expert.",
-        ),
-        Claim(
-            "fig:gridappendix", "The learned cost reflects the true one (it is nearer to it than the prior is).",
-            f"on {closer[PAPER]} of {n} grids", f"on {closer[EXACT]} of {n}",
-            judge(closer[PAPER] == n, closer[EXACT] == n),
-            f"Mean |c - true| is {tables[PAPER]['error'].mean():.2f} in the paper's setting, "
-            f"{tables[EXACT]['error'].mean():.2f} exactly, and {tables[PAPER]['prior_error'].mean():.2f} for the prior.",
+            f"Mean gap in the paper's setting {tables[PAPER]['gap'].mean():.1f}. Mean |c - true| of the learned cost is "
+            f"{tables[PAPER]['error'].mean():.2f} there, {tables[EXACT]['error'].mean():.2f} exactly, and "
+            f"{tables[PAPER]['prior_error'].mean():.2f} for the prior itself.",
         ),
     ]  # fmt: skip
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reproduction import alpha_sweep, appendix_grids, duality_gap, gridworld, inventory, misspecified_prior
+from reproduction import alpha_sweep, appendix_grids, box_or_hull, duality_gap, gridworld, inventory, misspecified_prior
 from reproduction.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (inventory, misspecified_prior, alpha_sweep, gridworld, appendix_grids, duality_gap)
+    for module in (inventory, misspecified_prior, alpha_sweep, box_or_hull, gridworld, appendix_grids, duality_gap)
 }
 
 

@@ -28,7 +28,7 @@ def run(settings: Settings) -> Data:
     """The gap of the averages against iterations, each way."""
     env = grids.world(6)
     expert = grids.stopped_expert(env.mdp, env.cost)
-    epsilon = settings.pick(0.1, 1.0)
+    epsilon = settings.pick(0.2, 1.0)
     curves, summary = [], []
     for alpha in ALPHAS:
         problem = problem_of(env, expert.occupancy, alpha)
@@ -37,7 +37,8 @@ def run(settings: Settings) -> Data:
         longer = solve_as_paper(problem, settings, settings.pick(100, 10) * T, settings.pick(4, 2), record_every=2500)
         runs = zip(short.costs, short.values, short.occupancies, strict=True)
         mean, half = interval(np.array([problem.duality_gap(*run) for run in runs]))
-        runs = zip(short.costs, short.values, short.occupancies, strict=True)
+        biased = solve_as_paper(problem, settings, T, n_runs, estimator="overwrite")
+        runs = zip(biased.costs, biased.values, biased.occupancies, strict=True)
         theirs = np.mean([published_gap(problem, *run) for run in runs])
         start = time.perf_counter()
         theorem = solve_by_theorem(
@@ -92,10 +93,11 @@ def claims(data: Data) -> list[Claim]:
     gap, half, reached = (summary[name][order] for name in ("gap", "gap_half", "theorem_gap"))
     alphas = ", ".join(f"{alpha:g}" for alpha in summary["alpha"][order])
     at_same = [_gap_at(data, alpha, summary["theorem_iterations"].min()) for alpha in summary["alpha"][order]]
-    slower = bool((np.diff(gap) < 0).all())
-    slower_theorem = bool((np.diff(at_same) < 0).all())
+    slower = bool(gap[0] - half[0] > gap[-1] + half[-1])
+    slower_theorem = bool(at_same[0] > at_same[-1])
     promise = bool((summary["theorem_gap"] <= summary["epsilon"]).all())
     formula = summary["published_formula"][order]
+    etas = np.concatenate([summary["eta_cu"], summary["eta_mu"]])
     return [
         Claim(
             "fig:effect-reg-dualitygap", "Stronger regularisation makes the duality gap converge more slowly.",
@@ -103,14 +105,15 @@ def claims(data: Data) -> list[Claim]:
             + f" (α = {alphas})",
             f"theorem's steps, after {summary['theorem_iterations'].min():.1e} iterations: "
             + ", ".join(f"{g:.3f}" for g in at_same),
-            judge(slower, slower_theorem),
-            "At T = 1e4 α only adds a strongly convex term, which helps; but the theorem's steps shrink as α grows, so "
-            "that there a larger α needs more iterations. The published formula (twice scaled Tγ, weights 1-α) gives "
-            + ", ".join(f"{g:.1f}" for g in formula) + " on the same answers.",
+            judge(slower, slower_theorem, "the step sizes are the theorem's, which shrink as α grows"
+                  if slower_theorem else ""),
+            "With equal steps the regularisation adds strong convexity. The published curves themselves end lower for "
+            "larger α (" + ", ".join(f"{g:.1f}" for g in PUBLISHED.values()) + "); the published formula and estimators "
+            "give " + ", ".join(f"{g:.1f}" for g in formula) + ".",
         ),
         Claim(
             "fig:effect-reg-dualitygap", "The theorem's step sizes are too small to be used.",
-            f"η = {summary['eta_cu'].min():.0e} to {summary['eta_mu'].max():.0e}, T = "
+            f"η = {etas.min():.0e} to {etas.max():.0e}, T = "
             f"{summary['theorem_iterations'].max():.1e}; gap with 1e-2 steps {gap.min():.1f} to {gap.max():.1f}",
             "gap " + ", ".join(f"{g:.3f}" for g in reached) + f" in {summary['seconds'].max():.0f} s at most",
             judge(not promise, not promise),
@@ -130,13 +133,14 @@ def notes(data: Data) -> list[str]:
     """What the published formula gives."""
     summary = data["summary"]
     rows_ = "; ".join(
-        f"α = {a:g}: gap {g:.2f}, by the published formula {f:.1f}, published {PUBLISHED[round(float(a), 3)]:.1f}"
+        f"α = {a:g}: gap {g:.2f}, with the published estimators and formula {f:.1f}, published "
+        f"{PUBLISHED[round(float(a), 3)]:.1f}"
         for a, g, f in zip(summary["alpha"], summary["gap"], summary["published_formula"], strict=True)
     )
     return [
-        f"The published curves are not the duality gap of the paper's problem. On the same averages after T = {T}: "
-        f"{rows_}. The published code's formula scales Tγ by 1/(1-γ) a second time, weighs the bilinear term by 1-α, "
-        "and takes one sum over all states for (Tγᵀu)(s, a) in every state."
+        f"The published curves are not the duality gap of the paper's problem. After T = {T} iterations: {rows_}. The "
+        "published code's formula scales Tγ by 1/(1-γ) a second time and weighs the bilinear term by 1-α; its "
+        "estimators overwrite entries at coinciding indices. Both together give the size of the published numbers."
     ]
 
 

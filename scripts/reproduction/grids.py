@@ -87,20 +87,25 @@ def per_pair_prior(env: WindyGridworldEnv, seed: int) -> np.ndarray:
     return np.where(known, env.cost, 0.0)
 
 
-def pairs_moved_by_clipping(env: WindyGridworldEnv) -> int:
-    """How many pairs lead elsewhere if a move is clipped per axis at the walls instead of not being made."""
+def pairs_of_other_walls(env: WindyGridworldEnv) -> int:
+    """How many pairs lead elsewhere with the published code's walls than with the text's.
+
+    The text leaves an agent in its cell whose combined move would leave the grid. The published code clips row and
+    column each on its own, except that moving up from the top row leaves the agent in its cell.
+    """
     moves = np.array([(1, 0), (-1, 0), (0, -1), (0, 1)])
     row, column = np.divmod(np.arange(env.mdp.n_states)[:, None], env.width)
     free = env.cells.ravel()[:, None] != -1
     tables = []
-    for clip in (True, False):
+    for published in (True, False):
         table = np.zeros((env.mdp.n_pairs, env.mdp.n_states))
         for drift, chance in ((0, 1 - env.wind), (-1, env.wind)):
             to_row, to_column = row + moves[:, 0], column + moves[:, 1] + drift
             inside = (to_row >= 0) & (to_row < env.height) & (to_column >= 0) & (to_column < env.width)
             clipped = np.clip(to_row, 0, env.height - 1) * env.width + np.clip(to_column, 0, env.width - 1)
             stay = row * env.width + column
-            target = np.where(free & (inside | clip), clipped, stay).ravel()
+            moved = inside | (published & (to_row < env.height))
+            target = np.where(free & moved, clipped, stay).ravel()
             table[np.arange(env.mdp.n_pairs), target] += chance
         tables.append(table)
     if not np.allclose(tables[1], env.mdp.transitions.toarray()):

@@ -125,7 +125,7 @@ def draw_prices(data: Data) -> Any:
         "exact": dict(way=EXACT, expert="stated"),
         "published code, optimal expert": dict(way=PAPER, expert="optimal", estimator="overwrite"),
     }
-    figure, axes = new_figure(1, 3, size=(7.4, 2.8))
+    figure, axes = new_figure(1, 3, size=(7.8, 2.8))
     for k, (axis, name) in enumerate(zip(axes[0], shop.PRICES, strict=True)):
         lines = {"published": (PUBLISHED_PRICES[k], "random"), "truth": (shop.TRUTH[k], "truth")}
         for label, (height, colour) in (lines | {"prior": (shop.PRIOR[k], "prior")}).items():

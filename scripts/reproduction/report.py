@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from reproduction.catalogue import EXPERIMENTS
-from reproduction.experiment import Claim, Data, Experiment, Settings, read_table, table_of, write_table
+from reproduction.experiment import Claim, Data, Experiment, Result, Settings, read_table, table_of, write_table
 from rlfd_gym._files import replacing
-from rlfd_gym.plots import png, save
+from rlfd_gym.plots import STYLE, png, save
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED_DPI = 100
@@ -66,8 +67,16 @@ def stored_data(out: Path, experiment: Experiment) -> Data | None:
 
 def draw(out: Path, experiment: Experiment, data: Data) -> None:
     """The experiment's figures, as PNG."""
-    for name, make in experiment.figures.items():
-        save(make(data), out / "figures" / f"{name}.png")
+    for name in experiment.figures:
+        save(_figure(experiment, name, data), out / "figures" / f"{name}.png")
+
+
+def _figure(experiment: Experiment, name: str, data: Data) -> Any:
+    """A figure, with the project's style for its titles and legends too."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        return experiment.figures[name](data)
 
 
 def write(out: Path, publish: bool) -> list[Path]:
@@ -75,7 +84,7 @@ def write(out: Path, publish: bool) -> list[Path]:
     stored = {name: data for name, own in EXPERIMENTS.items() if (data := stored_data(out, own)) is not None}
     if not stored:
         return []
-    claims = {name: EXPERIMENTS[name].claims(data) for name, data in stored.items()}
+    claims = {name: _of_stored(name, EXPERIMENTS[name].claims, data) for name, data in stored.items()}
     listed = [
         {"experiment": name} | asdict(claim) | {"command": command(name)} for name, own in claims.items() for claim in own
     ]
@@ -86,8 +95,9 @@ def write(out: Path, publish: bool) -> list[Path]:
     full = all(own["settings"]["estimator"] == "unbiased" and not own["settings"]["quick"] for own in how.values())
     if publish and full and set(stored) == set(EXPERIMENTS):
         for name, data in stored.items():
-            for figure, make in EXPERIMENTS[name].figures.items():
-                _write(ROOT / "docs" / "reproduction" / f"{figure}.png", png(make(data), PUBLISHED_DPI))
+            for figure in EXPERIMENTS[name].figures:
+                picture = png(_figure(EXPERIMENTS[name], figure, data), PUBLISHED_DPI)
+                _write(ROOT / "docs" / "reproduction" / f"{figure}.png", picture)
         _write(ROOT / "REPRODUCTION.md", page(stored, claims, how, "docs/reproduction").encode())
         written += [ROOT / "REPRODUCTION.md", ROOT / "docs" / "reproduction"]
     return written
@@ -112,11 +122,19 @@ def page(stored: dict[str, Data], claims: dict[str, list[Claim]], how: dict[str,
     for name, data in stored.items():
         experiment, own = EXPERIMENTS[name], how[name]
         parts.append(f"\n## {experiment.title}\n")
-        parts += [f"{paragraph}\n" for paragraph in experiment.notes(data)]
+        parts += [f"{paragraph}\n" for paragraph in _of_stored(name, experiment.notes, data)]
         parts += [f"![{figure}]({pictures}/{figure}.png)\n" for figure in experiment.figures]
         mode = ", ".join(f"{key}={entry}" for key, entry in own["settings"].items() if key != "show_progress")
         parts.append(f"`{command(name)}`: {own['when']}, {own['seconds']} s, {mode}; {own['machine']}.")
     return "\n".join(parts) + "\n"
+
+
+def _of_stored(name: str, function: Callable[[Data], Result], data: Data) -> Result:
+    """What an experiment's function says about stored data, which may come from another version of the script."""
+    try:
+        return function(data)
+    except KeyError as missing:
+        raise SystemExit(f"the stored data of {name} has no {missing}; run `{command(name)}` again") from missing
 
 
 def command(name: str) -> str:
