@@ -40,7 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"--jobs must be at least 1, got {options.jobs}")
     if options.figure != "all" and experiment_of(options.figure) is None:
         near = difflib.get_close_matches(options.figure, known_names(), n=1, cutoff=0.0)[0]
-        parser.error(f"--figure: {options.figure!r} is not known; did you mean {near!r}? Known: {', '.join(EXPERIMENTS)}")
+        known = ", ".join(EXPERIMENTS)
+        parser.error(f"--figure: {options.figure!r} is not known; did you mean {near!r}? Experiments: {known}")
     chosen = list(EXPERIMENTS.values()) if options.figure == "all" else [experiment_of(options.figure)]
     settings = Settings(quick=options.quick, jobs=options.jobs, estimator=options.estimator)
     out = options.out or Path("results") / report.folder_name(settings)

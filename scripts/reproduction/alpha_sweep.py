@@ -14,9 +14,25 @@ from scipy.stats import spearmanr
 
 from reproduction import shop
 from reproduction.experiment import (
-    EXACT, FIXED_STEP, PAPER, THEOREM, WAYS, Answer, Claim, Data, Experiment, Settings, Table, interval, judge, rows,
-    solve_as_paper, solve_by_theorem, solve_exactly, table_of,
-)  # fmt: skip
+    EXACT,
+    FIXED_STEP,
+    PAPER,
+    THEOREM,
+    WAYS,
+    Answer,
+    Claim,
+    Data,
+    Experiment,
+    Settings,
+    Table,
+    interval,
+    judge,
+    rows,
+    solve_as_paper,
+    solve_by_theorem,
+    solve_exactly,
+    table_of,
+)
 from rlfd_gym import RLfDProblem
 from rlfd_gym.plots import COLOURS, draw_band, legend_below, new_figure
 
@@ -216,11 +232,13 @@ def claims(data: Data) -> list[Claim]:
             "For exact solutions this is a theorem (a larger weight never increases its own term).",
         ),
         Claim(
-            "fig:inventory_alpha_proposition", "As α increases, the gap between expert and apprentice under the learned "
-            "cost widens.", f"from {gap[PAPER][0]:.2f} to {gap[PAPER][-1]:.2f}", f"from {gap[EXACT][0]:.3f} to {gap[EXACT][-1]:.3f}",
+            "fig:inventory_alpha_proposition",
+            "As α increases, the gap between expert and apprentice under the learned cost widens.",
+            f"from {gap[PAPER][0]:.2f} to {gap[PAPER][-1]:.2f}",
+            f"from {gap[EXACT][0]:.3f} to {gap[EXACT][-1]:.3f}",
             judge(gap_trend[PAPER] > 0.5 and least[PAPER] > -TIE, gap_trend[EXACT] > 0.5 and least[EXACT] > -TIE),
-            "ρ(expert) - ρ(apprentice) under the learned cost; it must not be negative for an apprentice who is optimal "
-            "for that cost, and in the paper's setting it is as low as " + f"{least[PAPER]:.2f}.",
+            "ρ(expert) - ρ(apprentice) under the learned cost; it cannot be negative for an apprentice who is optimal "
+            f"for that cost, and in the paper's setting it is as low as {least[PAPER]:.2f}.",
         ),
         Claim(
             "fig:inventory_alpha_proposition", "When α is small, that gap is negligible.",

@@ -12,9 +12,21 @@ import numpy as np
 
 from reproduction import grids
 from reproduction.experiment import (
-    EXACT, PAPER, Answer, Claim, Data, Experiment, Settings, Table, interval, judge, rows, solve_as_paper,
-    solve_exactly, table_of,
-)  # fmt: skip
+    EXACT,
+    PAPER,
+    Answer,
+    Claim,
+    Data,
+    Experiment,
+    Settings,
+    Table,
+    interval,
+    judge,
+    rows,
+    solve_as_paper,
+    solve_exactly,
+    table_of,
+)
 from reproduction.gridworld import problem_of
 from rlfd_gym.plots import Grid, draw_cost, draw_policy, new_figure
 
@@ -81,10 +93,11 @@ def claims(data: Data) -> list[Claim]:
     return [
         Claim(
             "fig:gridappendix", "The method applies to arbitrary cost structures (the apprentice beats the expert).",
-            f"on {better[PAPER]} of {n} grids: {cost[PAPER]} against {expert}", f"on {better[EXACT]} of {n}: {cost[EXACT]}",
+            f"on {better[PAPER]} of {n} grids: {cost[PAPER]} against {expert}",
+            f"on {better[EXACT]} of {n}: {cost[EXACT]}",
             judge(better[PAPER] == n, better[EXACT] == n),
-            f"Mean gap in the paper's setting {tables[PAPER]['gap'].mean():.1f}. Mean |c - true| of the learned cost is "
-            f"{tables[PAPER]['error'].mean():.2f} there, {tables[EXACT]['error'].mean():.2f} exactly, and "
+            f"Mean gap in the paper's setting {tables[PAPER]['gap'].mean():.1f}. Mean |c - true| of the learned cost "
+            f"is {tables[PAPER]['error'].mean():.2f} there, {tables[EXACT]['error'].mean():.2f} exactly, and "
             f"{tables[PAPER]['prior_error'].mean():.2f} for the prior itself.",
         ),
     ]  # fmt: skip

@@ -12,9 +12,22 @@ import numpy as np
 
 from reproduction import grids
 from reproduction.experiment import (
-    EXACT, PAPER, THEOREM, Claim, Data, Experiment, Settings, interval, judge, rows, solve_as_paper,
-    solve_by_theorem, solve_exactly, table_of, value,
-)  # fmt: skip
+    EXACT,
+    PAPER,
+    THEOREM,
+    Claim,
+    Data,
+    Experiment,
+    Settings,
+    interval,
+    judge,
+    rows,
+    solve_as_paper,
+    solve_by_theorem,
+    solve_exactly,
+    table_of,
+    value,
+)
 from reproduction.gridworld import problem_of
 from reproduction.published_code import published_gap
 from rlfd_gym.plots import COLOURS, draw_band, legend_below, new_figure
@@ -42,7 +55,8 @@ def run(settings: Settings) -> Data:
         theirs = np.mean([published_gap(problem, *run) for run in runs])
         start = time.perf_counter()
         theorem = solve_by_theorem(
-            problem, settings, settings.pick(4, 2), epsilon=epsilon, record_every=problem.iterations(epsilon, "paper") // 500
+            problem, settings, settings.pick(4, 2), epsilon=epsilon,
+            record_every=problem.iterations(epsilon, "paper") // 500,
         )  # fmt: skip
         seconds = time.perf_counter() - start
         eta_cu, eta_mu = problem.step_sizes(epsilon, "paper")
@@ -108,8 +122,8 @@ def claims(data: Data) -> list[Claim]:
             judge(slower, slower_theorem, "the step sizes are the theorem's, which shrink as α grows"
                   if slower_theorem else ""),
             "With equal steps the regularisation adds strong convexity. The published curves themselves end lower for "
-            "larger α (" + ", ".join(f"{g:.1f}" for g in PUBLISHED.values()) + "); the published formula and estimators "
-            "give " + ", ".join(f"{g:.1f}" for g in formula) + ".",
+            "larger α (" + ", ".join(f"{g:.1f}" for g in PUBLISHED.values()) + "); the published formula and "
+            "estimators give " + ", ".join(f"{g:.1f}" for g in formula) + ".",
         ),
         Claim(
             "fig:effect-reg-dualitygap", "The theorem's step sizes are too small to be used.",

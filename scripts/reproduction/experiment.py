@@ -153,12 +153,8 @@ def solve_exactly(problem: RLfDProblem) -> Answer:
     return Answer(*(v[None] for v in vectors), gap=solution.duality_gap, n_iterations=solution.n_iterations)
 
 
-def _smd(
-    problem: RLfDProblem, steps: int, n_runs: int, seed: int, jobs: int, progress: bool, **options: Any
-) -> Answer:
-    solution = solve_smd(
-        problem, steps, n_runs=n_runs, n_jobs=jobs, seed=seed, progress_bar=progress, **options
-    )
+def _smd(problem: RLfDProblem, steps: int, n_runs: int, seed: int, jobs: int, progress: bool, **options: Any) -> Answer:
+    solution = solve_smd(problem, steps, n_runs=n_runs, n_jobs=jobs, seed=seed, progress_bar=progress, **options)
     if not solution.finished:
         raise KeyboardInterrupt("interrupted: nothing of this experiment is kept")
     runs = [state.average for state in solution.details["runs"]]

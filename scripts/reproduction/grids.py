@@ -54,9 +54,7 @@ def stopped_expert(mdp: TabularMDP, cost: np.ndarray, steps: int = STOPPED_AFTER
     solver = piqp.SparseSolver()
     solver.settings.max_iter = steps
     equal = sp.csc_matrix(mdp.flow_matrix())
-    solver.setup(
-        sp.csc_matrix((n, n)), np.array(cost), equal, np.array(mdp.initial), x_l=np.zeros(n), x_u=np.ones(n)
-    )
+    solver.setup(sp.csc_matrix((n, n)), np.array(cost), equal, np.array(mdp.initial), x_l=np.zeros(n), x_u=np.ones(n))
     solver.solve()
     point = np.maximum(solver.result.x, 0.0)
     point /= point.sum()

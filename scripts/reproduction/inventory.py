@@ -13,9 +13,24 @@ import numpy as np
 
 from reproduction import shop
 from reproduction.experiment import (
-    ESTIMATORS, EXACT, PAPER, THEOREM, Answer, Claim, Data, Experiment, Settings, interval, judge, rows,
-    solve_as_paper, solve_by_theorem, solve_exactly, table_of, value,
-)  # fmt: skip
+    ESTIMATORS,
+    EXACT,
+    PAPER,
+    THEOREM,
+    Answer,
+    Claim,
+    Data,
+    Experiment,
+    Settings,
+    interval,
+    judge,
+    rows,
+    solve_as_paper,
+    solve_by_theorem,
+    solve_exactly,
+    table_of,
+    value,
+)
 from rlfd_gym import RLfDProblem
 from rlfd_gym.envs import InventoryEnv
 from rlfd_gym.plots import COLOURS, legend_below, new_figure
@@ -32,7 +47,7 @@ def run(settings: Settings) -> Data:
     env = shop.paper_shop()
     mdp, truth = env.mdp, env.cost
     experts = {"stated": mdp.optimal(env.cost_for(*shop.EXPERT)), "optimal": mdp.optimal(truth)}
-    n_runs, n_iterations = settings.pick(1000, 50), 10_000
+    n_runs, n_iterations = settings.pick(1000, 25), 10_000
     policies = {"optimum": experts["optimal"].policy, "expert": experts["stated"].policy}
     records = []
     for name, estimator in itertools.product(experts, ESTIMATORS):
@@ -46,7 +61,7 @@ def run(settings: Settings) -> Data:
         records.append(_record(env, EXACT, name, "none", answer))
         policies[f"{EXACT}, {name} expert"] = answer.policy(mdp)
         if name == "stated":
-            answer = solve_by_theorem(problem, settings, 4, n_iterations=settings.pick(50_000_000, 1_000_000))
+            answer = solve_by_theorem(problem, settings, 4, n_iterations=settings.pick(50_000_000, 500_000))
             records.append(_record(env, THEOREM, name, "unbiased", answer))
             policies[f"{THEOREM}, {name} expert"] = answer.policy(mdp)
     text = shop.text_shop()
@@ -206,7 +221,8 @@ def _same_policy(data: Data) -> Claim:
     return Claim(
         "fig:inventory_apprentice_pol",
         "The learned policy is identical to the optimal one except in the last five states.",
-        f"{early[0]} of the first {len(optimum) - 5} states differ", f"{early[1]} of the first {len(optimum) - 5} differ",
+        f"{early[0]} of the first {len(optimum) - 5} states differ",
+        f"{early[1]} of the first {len(optimum) - 5} differ",
         judge(early[0] == 0, early[1] == 0, "the expert is optimal and coinciding sampled indices overwrite each other",
               special=early[2] == 0),
         f"With the published code and the optimal expert {early[2]} of the first {len(optimum) - 5} states differ.",

@@ -13,9 +13,24 @@ from scipy.stats import spearmanr
 
 from reproduction import shop
 from reproduction.experiment import (
-    EXACT, PAPER, THEOREM, WAYS, Answer, Claim, Data, Experiment, Settings, Table, interval, judge, rows,
-    solve_as_paper, solve_by_theorem, solve_exactly, table_of,
-)  # fmt: skip
+    EXACT,
+    PAPER,
+    THEOREM,
+    WAYS,
+    Answer,
+    Claim,
+    Data,
+    Experiment,
+    Settings,
+    Table,
+    interval,
+    judge,
+    rows,
+    solve_as_paper,
+    solve_by_theorem,
+    solve_exactly,
+    table_of,
+)
 from rlfd_gym import RLfDProblem
 from rlfd_gym.plots import COLOURS, draw_band, legend_below, new_figure
 

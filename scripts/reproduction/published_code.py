@@ -87,7 +87,7 @@ def dense_steps(
             g_u[s] = 0.0
         if overwrite:
             g_i, g_j, g_e = pull, -1.0, 1.0
-            if i == e or i == j:
+            if i in (e, j):
                 g_i = 0.0
             if j == e:
                 g_j = 0.0
@@ -143,14 +143,14 @@ def unscaled_hull(
         rng = np.random.default_rng([seed, number])
         weights, mu = rng.random(basis.shape[1]), rng.random(problem.n_pairs)
         start = weights / weights.sum(), rng.uniform(-1, 1, problem.n_states), mu / mu.sum()
-        draws = rng.random((n_iterations, DRAWS))
-        occupancies.append(hull_steps(states, reach, expert, gamma, basis, *start, draws, step_size))
+        draws, samples = rng.random((n_iterations, DRAWS)), np.empty((n_iterations, DRAWS), np.int64)
+        occupancies.append(hull_steps(states, reach, expert, gamma, basis, *start, draws, step_size, samples))
     return np.array(occupancies)
 
 
 @numba.njit(nogil=True, cache=True)
-def hull_steps(states, reach, expert, gamma, basis, weights, value, occupancy, draws, eta):  # type: ignore[no-untyped-def]
-    """The averaged occupancy of one run of SMD-H at α = 0, with estimators that add up."""
+def hull_steps(states, reach, expert, gamma, basis, weights, value, occupancy, draws, eta, samples):  # type: ignore[no-untyped-def]
+    """The averaged occupancy of one run of SMD-H at α = 0, with estimators that add up; fills `samples`."""
     n, n_states = reach.shape
     w, u, mu = weights.copy(), value.copy(), occupancy.copy()
     mu_sum = np.zeros(n)
@@ -164,6 +164,7 @@ def hull_steps(states, reach, expert, gamma, basis, weights, value, occupancy, d
         next_e = min(np.searchsorted(reach[e], draws[t, 4], "right"), n_states - 1)
         k = min(int(draws[t, 5] * n), n - 1)
         next_k = min(np.searchsorted(reach[k], draws[t, 6], "right"), n_states - 1)
+        samples[t] = min(int(draws[t, 0] * n), n - 1), j, next_j, e, next_e, k, next_k
         g_mu = n * ((basis[k] * w).sum() - (u[states[k]] - gamma * u[next_k]) / (1 - gamma))
         w = w * np.exp(-eta * (basis[e] - basis[j]))
         w /= w.sum()

@@ -86,7 +86,9 @@ def write(out: Path, publish: bool) -> list[Path]:
         return []
     claims = {name: _of_stored(name, EXPERIMENTS[name].claims, data) for name, data in stored.items()}
     listed = [
-        {"experiment": name} | asdict(claim) | {"command": command(name)} for name, own in claims.items() for claim in own
+        {"experiment": name} | asdict(claim) | {"command": command(name)}
+        for name, own in claims.items()
+        for claim in own
     ]
     write_table(out / "claims.csv", table_of(listed))
     how = {name: _how(out, EXPERIMENTS[name]) for name in stored}
