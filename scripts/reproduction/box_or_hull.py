@@ -197,7 +197,8 @@ def claims(data: Data) -> list[Claim]:
             "fig:inventory_convergence_comparison", "The hull converges faster than the box.",
             f"ℓ1 change at the end: w {end['hull']:.1e}, Cw {end['hull_cost']:.1e}, against c {end['box']:.1e}",
             f"gap at T over gap at the first record: hull {shrunk['hull_gap']:.2f}, box {shrunk['box_gap']:.2f}",
-            judge(end["hull"] < end["box"], nearer, "" if nearer else "convergence means the ℓ1 change of the weights"),
+            judge(end["hull"] < end["box"], nearer, "convergence means the ℓ1 change of the weights",
+                  end["hull"] < end["box"]),
             "Three weights change less than 256 costs when entries are added up; as costs, Cw and c can be compared, "
             "and the gaps, each of its own problem, say how far each is from its optimum.",
         ),
@@ -211,7 +212,7 @@ def claims(data: Data) -> list[Claim]:
             "fig:inventory_apprentice_comparison", "The box outperforms the hull as the state space grows.",
             f"M ≥ {LARGE}: the hull is worse by {_span(excess[large])} of the regret of random orders",
             f"by {_span(exact[exact_large])}",
-            judge(*beats, "the basis vectors are not scaled into the unit box", special=unscaled),
+            judge(*beats, "the basis vectors are not scaled into the unit box", unscaled),
             f"On the features as they are (entries up to 2M) the hull is worse by {_span(rough[large])}; solved "
             "exactly, both have the expert's cost.",
         ),

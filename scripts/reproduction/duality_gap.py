@@ -119,8 +119,7 @@ def claims(data: Data) -> list[Claim]:
             + f" (α = {alphas})",
             f"theorem's steps, after {summary['theorem_iterations'].min():.1e} iterations: "
             + ", ".join(f"{g:.3f}" for g in at_same),
-            judge(slower, slower_theorem, "the step sizes are the theorem's, which shrink as α grows"
-                  if slower_theorem else ""),
+            judge(slower, slower_theorem, "the step sizes are the theorem's, which shrink as α grows", slower_theorem),
             "With equal steps the regularisation adds strong convexity. The published curves themselves end lower for "
             "larger α (" + ", ".join(f"{g:.1f}" for g in PUBLISHED.values()) + "); the published formula and "
             "estimators give " + ", ".join(f"{g:.1f}" for g in formula) + ".",

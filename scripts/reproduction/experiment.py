@@ -165,7 +165,7 @@ def _smd(problem: RLfDProblem, steps: int, n_runs: int, seed: int, jobs: int, pr
 def interval(values: np.ndarray, axis: int = 0) -> tuple[Any, Any]:
     """(mean, half width of its 95% confidence interval); the half width of a single value is nan.
 
-    >>> interval(np.array([1.0, 2.0, 3.0]))[0]
+    >>> float(interval(np.array([1.0, 2.0, 3.0]))[0])
     2.0
     """
     array = np.asarray(values, dtype=np.float64)
@@ -191,26 +191,26 @@ class Claim:
     why: str
 
 
-def judge(in_paper_setting: bool, certified: bool, only_when: str = "", special: bool = False) -> str:
+def judge(in_paper_setting: bool, certified: bool, condition: str = "", under_condition: bool = False) -> str:
     """The verdict on a claim.
 
     Args:
         in_paper_setting: whether our numbers in the paper's setting agree with the claim.
         certified: whether our numbers at a certified gap do.
-        only_when: the condition under which the claim is true where neither or only one of them agrees.
-        special: whether it is true under that condition, where that is a third experiment.
+        condition: a condition under which the claim might be true where not both of them agree.
+        under_condition: whether our numbers under that condition agree.
 
     >>> judge(True, True), judge(False, False)
     ('holds', 'does not hold')
-    >>> judge(True, False)
-    'holds only when solved as in the paper'
-    >>> judge(False, False, "indices overwrite each other", special=True)
+    >>> judge(True, False), judge(False, True)
+    ('holds only when solved as in the paper', 'holds only when solved to a small gap')
+    >>> judge(False, False, "indices overwrite each other", True)
     'holds only when indices overwrite each other'
     """
     if in_paper_setting and certified:
         return "holds"
-    if special or ((in_paper_setting or certified) and only_when):
-        return f"holds only when {only_when}"
+    if under_condition:
+        return f"holds only when {condition}"
     if in_paper_setting:
         return "holds only when solved as in the paper"
     if certified:

@@ -252,7 +252,8 @@ def claims(data: Data) -> list[Claim]:
             f"largest over smallest change at the end: u {ratio['value']:.1f}, μ {ratio['occupancy']:.1f}",
             f"gaps differ by {ratio['gap']:.1f}",
             judge(ratio["value"] <= COMPARABLE and ratio["occupancy"] <= COMPARABLE, ratio["gap"] <= COMPARABLE,
-                  "convergence means the ℓ1 change of averages, which is O(1/t) by construction"),
+                  "convergence means the ℓ1 change of averages, which is O(1/t) by construction",
+                  max(ratio["value"], ratio["occupancy"]) <= COMPARABLE),
             f"Comparable: within a factor of {COMPARABLE:g}.",
         ),
         Claim(

@@ -170,13 +170,14 @@ def claims(data: Data) -> list[Claim]:
     result = [
         Claim(
             "fig:inventory_opt_pol", "The optimal policy restocks to 14 units.", *by_model,
-            judge(paper == 14, text == 14, condition),
+            judge(paper == 14, text == 14, condition, paper == 14),
             f"Leaving demands above M = {capacity} out of E[min(s+a, D)] makes the last unit worth less than it is; "
             f"with the expectation taken exactly the optimum orders up to {text}.",
         ),
         Claim(
             "fig:inventory_opt_pol", "The optimal policy avoids the full capacity, because of the holding cost.",
-            *by_model, judge(0 < paper < capacity, 0 < text < capacity, condition),
+            *by_model,
+            judge(0 < paper < capacity, 0 < text < capacity, condition, 0 < paper < capacity),
             f"With exact sales the level is {text} of {capacity}, with the same holding cost.",
         ),
         Claim(
@@ -196,7 +197,7 @@ def claims(data: Data) -> list[Claim]:
         "fig:inventory_apprentice_pol", "The recovered parameters are (3.4, 2.3, 14.1).",
         _prices(prices["paper"]), _prices(prices["exact"]),
         judge(near["paper"], near["exact"], "the expert is optimal and coinciding sampled indices overwrite each other",
-              special=near["published"]),
+              near["published"]),
         f"The published code with the optimal expert gives {_prices(prices['published'])}; "
         f"the exact optimum is within {np.abs(prices['exact'] - shop.PRIOR).max():.2f} of the prior (4, 2, 14).",
     ))  # fmt: skip
@@ -224,7 +225,7 @@ def _same_policy(data: Data) -> Claim:
         f"{early[0]} of the first {len(optimum) - 5} states differ",
         f"{early[1]} of the first {len(optimum) - 5} differ",
         judge(early[0] == 0, early[1] == 0, "the expert is optimal and coinciding sampled indices overwrite each other",
-              special=early[2] == 0),
+              early[2] == 0),
         f"With the published code and the optimal expert {early[2]} of the first {len(optimum) - 5} states differ.",
     )  # fmt: skip
 
