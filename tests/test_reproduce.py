@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import doctest
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ pytest.importorskip("matplotlib")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import reproduce
-from reproduction import alpha_sweep, box_or_hull, duality_gap, grids, inventory, misspecified_prior, report
+from reproduction import alpha_sweep, box_or_hull, duality_gap, experiment, grids, inventory, misspecified_prior, report
 from reproduction.catalogue import EXPERIMENTS, experiment_of
 from reproduction.experiment import (
     EXACT,
@@ -161,6 +162,16 @@ def test_the_verdict_on_the_prior_flips_when_distances_shrink(out):
     assert the(verdicts(misspecified_prior.EXPERIMENT, data), "increases with ζ") == "holds"
     data["sweep"]["l1"] = 1 / (1 + data["sweep"]["zeta"])
     assert the(verdicts(misspecified_prior.EXPERIMENT, data), "increases with ζ") == "does not hold"
+
+
+def test_priority_of_the_selling_price_is_the_work_of_the_box(out):
+    data = stored(out, misspecified_prior.EXPERIMENT)
+    exact = rows(data["sweep"], way=EXACT)
+    cut = misspecified_prior._cut_priors(exact)
+    for name in ("c_o", "c_h", "c_s"):
+        np.testing.assert_allclose(cut[name], exact[name], atol=0.25)
+    data["sweep"] |= {name: data["sweep"][f"prior_{name}"] for name in ("c_o", "c_h", "c_s")}  # nothing is cut
+    assert the(verdicts(misspecified_prior.EXPERIMENT, data), "Priority") == "does not hold"
 
 
 def sweep_of_alphas(paper_cost, exact_cost):
@@ -327,6 +338,11 @@ def test_intervals_cover_the_mean_95_percent_of_the_time():
     mean, half = interval(np.random.default_rng(0).normal(size=(5, 4000)))
     assert np.mean(np.abs(mean) <= half) == pytest.approx(0.95, abs=0.015)
     assert np.isnan(interval(np.ones((1, 2)))[1]).all()
+
+
+def test_the_examples_in_docstrings_run():
+    assert doctest.testmod(experiment).failed == 0
+    assert doctest.testmod(experiment).attempted > 5
 
 
 def test_tables_survive_a_file(tmp_path):
