@@ -190,7 +190,7 @@ def claims(data: Data) -> list[Claim]:
     positive = exact["alpha"] > 0
     from_zero = bool(better[EXACT][positive].all() and better[PAPER][paper["alpha"] > 0].all())
     spread = {way: np.ptp(t["true_cost"]) / regret for way, t in tables.items()}
-    gap = {way: t["learned_expert"] - t["learned_apprentice"] for way, t in tables.items()}
+    gap = {way: np.round(t["learned_expert"] - t["learned_apprentice"], 6) + 0.0 for way, t in tables.items()}
     least = {way: own.min() for way, own in gap.items()}
     gap_trend = {way: float(spearmanr(t["alpha"], gap[way]).statistic) for way, t in tables.items()}
     small = {way: abs(gap[way][t["alpha"] == 0][0]) / max(np.abs(gap[way]).max(), 1e-12) for way, t in tables.items()}
