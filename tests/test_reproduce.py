@@ -228,32 +228,29 @@ def test_the_verdict_on_regularisation_flips_with_the_gaps(gaps, theorem, expect
 
 
 @pytest.mark.parametrize(
-    ("hull", "unscaled", "expected"),
+    ("hull", "unscaled", "theorem", "expected"),
     [
-        (0.0, 0.0, "does not hold"),
-        (0.0, 0.5, "holds only when the basis vectors are not scaled"),
-        (0.5, 0.5, "holds"),
+        (0.0, 0.0, 0.0, "does not hold"),
+        (0.0, 0.5, 0.0, "holds only when the basis vectors are not scaled into the unit box"),
+        (0.0, 0.0, 0.5, "holds only when the steps are the theorem's"),
+        (0.0, 0.5, 0.5, "holds only when the basis vectors are not scaled into the unit box or the steps"),
+        (0.5, 0.5, 0.5, "holds"),
     ],
 )
-def test_the_verdict_on_the_hull_flips_with_its_cost(hull, unscaled, expected):
-    worse = {box_or_hull.BOX: 0.0, box_or_hull.HULL: hull, box_or_hull.UNSCALED: unscaled}
+def test_the_verdict_on_the_hull_flips_with_its_cost(hull, unscaled, theorem, expected):
+    worse = {(box_or_hull.BOX, way): 0.0 for way in (PAPER, THEOREM, EXACT)}
+    worse |= {(box_or_hull.HULL, PAPER): hull, (box_or_hull.HULL, THEOREM): theorem, (box_or_hull.HULL, EXACT): hull}
+    worse[box_or_hull.UNSCALED, PAPER] = unscaled
     sizes = table_of(
-        {
-            "size": size,
-            "domain": domain,
-            "way": way,
-            "run_cost": more,
-            "run_cost_half": 0.01,
-            "optimum": -1,
-            "random": 1,
-        }
+        {"size": size, "domain": domain, "way": way, "run_cost": more, "run_cost_half": 0.01, "gap": 0.1}
+        | {"optimum": -1.0, "random": 1.0}
         for size in (5, 29)
-        for domain, more in worse.items()
-        for way in (PAPER, EXACT)
+        for (domain, way), more in worse.items()
     )
     changes = {name: np.ones(20) for name in ("box", "hull", "hull_cost", "box_gap", "hull_gap")}
-    found = verdicts(box_or_hull.EXPERIMENT, {"sizes": sizes, "changes": changes})
-    assert the(found, "as the state space grows").startswith(expected)
+    found = the(verdicts(box_or_hull.EXPERIMENT, {"sizes": sizes, "changes": changes}), "as the state space grows")
+    assert found.startswith(expected)
+    assert (found == "holds") == (expected == "holds")
 
 
 def plain_tables(problem, seed, n_steps):
