@@ -220,8 +220,8 @@ def claims(data: Data) -> list[Claim]:
             f"exact: by {_span(exact[exact_large])}; theorem's steps: by {_span(some[some_large])}",
             judge(*beats, " or ".join(name for name, found in where.items() if found), any(where.values())),
             f"On the features as they are (entries up to 2M) the hull is worse by {_span(rough[large])}. On the hull "
-            f"three features are matched, on the box every pair, so that a small gap (hull: up to {gaps.max():.2g}) says "
-            "less about the policy; exactly, both have the expert's cost.",
+            f"three features are matched, on the box every pair, so a small gap (hull: up to {gaps.max():.2g}) says less "
+            "about the policy; exactly, both have the expert's cost.",
         ),
     ]  # fmt: skip
 
