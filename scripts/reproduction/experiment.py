@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from rlfd_gym import RLfDProblem, TabularMDP, solve_exact, solve_smd
-from rlfd_gym._files import replacing
+from rlfd_gym._files import write as write_file
 from rlfd_gym.solution import History
 
 PAPER, THEOREM, EXACT = "paper's setting", "theorem's steps", "exact"
@@ -271,9 +271,7 @@ def write_table(path: Path, table: Table) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
     writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(text.getvalue().encode())
+    write_file(path, text.getvalue().encode())
 
 
 def read_table(path: Path) -> Table:

@@ -15,7 +15,7 @@ import numpy as np
 
 from reproduction.catalogue import EXPERIMENTS
 from reproduction.experiment import Claim, Data, Experiment, Result, Settings, read_table, table_of, write_table
-from rlfd_gym._files import replacing
+from rlfd_gym._files import write as write_file
 from rlfd_gym.plots import STYLE, png, save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def store(out: Path, experiment: Experiment, data: Data, settings: Settings, sec
         "settings": asdict(settings),
         "machine": f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}",
     }
-    _write(folder / "run.json", json.dumps(how, indent=1).encode())
+    write_file(folder / "run.json", json.dumps(how, indent=1).encode())
 
 
 def stored_data(out: Path, experiment: Experiment) -> Data | None:
@@ -92,15 +92,15 @@ def write(out: Path, publish: bool) -> list[Path]:
     ]
     write_table(out / "claims.csv", table_of(listed))
     how = {name: _how(out, EXPERIMENTS[name]) for name in stored}
-    _write(out / "REPRODUCTION.md", page(stored, claims, how, "figures").encode())
+    write_file(out / "REPRODUCTION.md", page(stored, claims, how, "figures").encode())
     written = [out / "claims.csv", out / "REPRODUCTION.md", out / "figures"]
     full = all(own["settings"]["estimator"] == "unbiased" and not own["settings"]["quick"] for own in how.values())
     if publish and full and set(stored) == set(EXPERIMENTS):
         for name, data in stored.items():
             for figure in EXPERIMENTS[name].figures:
                 picture = png(_figure(EXPERIMENTS[name], figure, data), PUBLISHED_DPI)
-                _write(ROOT / "docs" / "reproduction" / f"{figure}.png", picture)
-        _write(ROOT / "REPRODUCTION.md", page(stored, claims, how, "docs/reproduction").encode())
+                write_file(ROOT / "docs" / "reproduction" / f"{figure}.png", picture)
+        write_file(ROOT / "REPRODUCTION.md", page(stored, claims, how, "docs/reproduction").encode())
         written += [ROOT / "REPRODUCTION.md", ROOT / "docs" / "reproduction"]
     return written
 
@@ -171,9 +171,3 @@ def _how(out: Path, experiment: Experiment) -> dict[str, Any] | None:
         return None
     how: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return how
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(content)
