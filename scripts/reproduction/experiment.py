@@ -170,10 +170,12 @@ def interval(values: np.ndarray, axis: int = 0) -> tuple[Any, Any]:
     """
     array = np.asarray(values, dtype=np.float64)
     n = array.shape[axis]
-    mean = array.mean(axis=axis)
-    if n < 2:
-        return mean, mean * np.nan
-    return mean, student.ppf(0.975, n - 1) * array.std(axis=axis, ddof=1) / np.sqrt(n)
+    return array.mean(axis=axis), half_width(array.std(axis=axis), n)
+
+
+def half_width(std: Any, n: int) -> Any:
+    """The half width of the 95% confidence interval of a mean of n values with this (population) standard deviation."""
+    return student.ppf(0.975, n - 1) * std / np.sqrt(n - 1) if n > 1 else std * np.nan
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def page(stored: dict[str, Data], claims: dict[str, list[Claim]], how: dict[str,
         INTRODUCTION,
         f"## The claims\n\nOf {verdicts.total()} claims, "
         + ", ".join(f"{number} {kind}" for kind, number in verdicts.most_common())
-        + ".\n",
+        + ". What each row says is shown by `python scripts/reproduce.py` with the option in its last column.\n",
         _claims_table(claims),
         "\n## Figures\n\n| figure of the paper | ours |\n|---|---|",
         *(
