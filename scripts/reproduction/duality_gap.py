@@ -123,8 +123,8 @@ def claims(data: Data) -> list[Claim]:
             + ", ".join(f"{g:.4f} ± {h:.4f}" for g, h in zip(at_same, at_half, strict=True)),
             judge(slower, slower_theorem, "the step sizes are the theorem's, which shrink as α grows", slower_theorem),
             f"The theorem asks for {steps[0]:.1e} iterations for the largest α and for {steps[-1]:.1e} at α = 0, but a "
-            "bound on the gap is not the gap: regularisation adds strong convexity. The published curves too end lower for "
-            "larger α (" + ", ".join(f"{g:.1f}" for g in PUBLISHED.values()) + "); the published formula and "
+            "bound on the gap is not the gap: regularisation adds strong convexity. The published curves too end lower "
+            "for larger α (" + ", ".join(f"{g:.1f}" for g in PUBLISHED.values()) + "); the published formula and "
             "estimators give " + ", ".join(f"{g:.1f}" for g in formula) + ".",
         ),
         Claim(
