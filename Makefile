@@ -4,10 +4,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 COMPAT := .venv-compat
 
-.PHONY: help setup compare test test-slow lint bench compat clean
+.PHONY: help setup compare reproduce test test-slow lint bench compat clean
 
 help:
 	@echo "make compare    set up and run the main job"
+	@echo "make reproduce  every experiment of the paper, and which of its claims hold"
 	@echo "make test       set up and run the tests"
 	@echo "make test-slow  the tests marked slow as well"
 	@echo "make lint       ruff and mypy"
@@ -23,6 +24,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 compare: setup
 	$(PY) scripts/compare.py
+
+reproduce: setup
+	$(PY) scripts/reproduce.py
 
 test: setup
 	$(PY) -m pytest
