@@ -18,8 +18,8 @@ reproduced. Upwards no entry of c differs from the prior, cut to the box, by mor
 longer changes what it costs under the prior: the prior decides. The path runs from the α at which 1% of the departure
 is left to the one at which all but 0.01% of what the apprentice can gain under the prior is gained.
 
-**Regret and sampled experts.** F(c) = min over u of <μ_E, q> - min q, q = c - Tγᵀu. For the occupancy of a policy that is
-<μ_E, c> - ρ*_c. An expert estimated from samples starts where Tγ μ_E says, not at ν₀; <μ_E, c> - ρ*_c may then be
+**Regret and sampled experts.** F(c) = min over u of <μ_E, q> - min q, q = c - Tγᵀu. For the occupancy of a policy that
+is <μ_E, c> - ρ*_c. An expert estimated from samples starts where Tγ μ_E says, not at ν₀; <μ_E, c> - ρ*_c may then be
 negative, and what is meant, and monotone, is the regret from the expert's own start.
 
 **Every point is solved from scratch.** An interior point method gains nothing from a neighbour's solution, which lies
@@ -33,10 +33,11 @@ wrong for another that it takes ten times as many steps. Thirty points of the pa
   regret within the budget; monotone, so by bisection. It does not look at the noise in the data, and with few
   demonstrations part of the regret is not the expert's but the sample's. With a budget larger than the regret under the
   prior itself it hands everything to the prior, right or wrong.
-* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs him (Morozov's principle). The smallest α at
-  which the departure reaches the noise of μ̂_E, by default its bootstrap standard error (`occupancy_noise`). It knows
-  nothing of an expert who is consistently wrong: with many demonstrations it imitates him. And the departure that is
-  allowed is spent on what the prior dislikes, which need not be where the noise is.
+* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs him (Morozov's principle). The smallest α
+  on the path at which the departure reaches the noise of μ̂_E, measured as its bootstrap standard error
+  (`occupancy_noise`). In ℓ1-norm the departure nearly always rises with α, but need not; the first crossing is taken.
+  The rule knows nothing of an expert who is consistently wrong: with many demonstrations it imitates him. And the
+  departure that is allowed is spent on what the prior dislikes, which need not be where the noise is.
 * `"l-curve"`: nothing is known. The corner of the trade-off between F and G. Both fall on a convex curve whose slope
   at c_α is dF/dG = -α, so the point farthest below the chord between the path's ends is where α is the chord's slope,
 
@@ -183,8 +184,9 @@ def select_alpha(
         >>> choice = select_alpha(path, "regret-budget", budget=0.05)
         >>> round(choice.alpha, 1)
         1.9
-        >>> print(choice.reason)
-        alpha = 1.88 is the largest at which the expert's regret, 0.0454, is within the budget of 5% of the cost range 0.909
+        >>> print(choice.reason)  # doctest: +NORMALIZE_WHITESPACE
+        alpha = 1.88 is the largest at which the expert's regret, 0.0454, is within the budget of 5% of the cost range
+        0.909
     """
     if not isinstance(path, AlphaPath):
         raise TypeError(f"path must be what alpha_path returns, got {type(path).__name__}")
@@ -221,7 +223,9 @@ def parse_rule(rule: str) -> tuple[str, float | None]:
     try:
         number = float(text)
     except ValueError:
-        raise ValueError(f"rule {name!r} takes a number after the colon, its {PARAMETERS[name]}; got {rule!r}") from None
+        raise ValueError(
+            f"rule {name!r} takes a number after the colon, its {PARAMETERS[name]}; got {rule!r}"
+        ) from None
     return name, _checks.number(PARAMETERS[name], number, 0.0, 1.0 if name == "regret-budget" else 2.0)
 
 
@@ -310,7 +314,7 @@ def _ends(problem: RLfDProblem) -> tuple[float, float]:
     allowed = max(DECIDED * gain, QP_GAP)
     both = _point(problem, SMALLEST), last
     low, _ = _bracket(problem, *both, lambda point: point.departure <= REPRODUCED * last.departure, 2.0)
-    _, high = _bracket(problem, *both, lambda point: prior @ point.solution.occupancy > least + allowed, 2.0)
+    _, high = _bracket(problem, *both, lambda point: float(prior @ point.solution.occupancy) > least + allowed, 2.0)
     return low.alpha, max(high.alpha, 2 * low.alpha)
 
 
@@ -324,7 +328,7 @@ def _bracket(
     return first, last
 
 
-def _last_that(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[PathPoint | None, PathPoint | None]:
+def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[PathPoint | None, PathPoint | None]:
     """The last α at which something holds, and the first above at which it does not; `None` beyond the path's ends."""
     number = next((k for k, point in enumerate(path) if not holds(point)), len(path))
     if number == 0:
@@ -338,18 +342,20 @@ def _within_budget(path: AlphaPath, budget: float) -> tuple[PathPoint, str]:
     """The largest α whose cost keeps the expert's regret within the budget."""
     spread = _spread(path.problem.mdp, np.clip(path.problem.prior, -1.0, 1.0))
     limit = max(budget * spread, QP_GAP)  # the solver cannot tell less from nothing
-    inside, outside = _last_that(path, lambda point: point.regret <= limit)
     what = f"the budget of {100 * budget:.3g}% of the cost range {spread:.3g}"
-    if inside is None:
-        raise ValueError(
-            f"path: even at its smallest alpha, {path[0].alpha:.3g}, the expert's regret {path[0].regret:.3g} exceeds "
-            f"{what}; begin the path lower"
-        )
+
+    def holds(point: PathPoint) -> bool:
+        return point.regret <= limit
+
+    inside, outside = _crossing(path, holds)
     if outside is None:
+        assert inside is not None
         return inside, (
-            f"even at the path's largest alpha = {inside.alpha:.3g} the expert's regret {inside.regret:.3g} is within "
-            f"{what}"
+            f"even at the path's largest alpha = {inside.alpha:.3g} the expert's regret, {inside.regret:.3g}, is "
+            f"within {what}"
         )
+    if inside is None:  # below the path: towards α = 0 there is no regret
+        inside, _ = _bracket(path.problem, _point(path.problem, SMALLEST), outside, holds)
     return inside, (
         f"alpha = {inside.alpha:.3g} is the largest at which the expert's regret, {inside.regret:.3g}, is within {what}"
     )
@@ -357,7 +363,7 @@ def _within_budget(path: AlphaPath, budget: float) -> tuple[PathPoint, str]:
 
 def _beyond_noise(path: AlphaPath, noise: float) -> tuple[PathPoint, str]:
     """The smallest α at which the apprentice departs from the expert by as much as the noise."""
-    nearer, reached = _last_that(path, lambda point: point.departure < noise)
+    nearer, reached = _crossing(path, lambda point: point.departure < noise)
     if nearer is None:
         return path[0], (
             f"already at the path's smallest alpha = {path[0].alpha:.3g} the apprentice departs from the expert by "
@@ -385,6 +391,6 @@ def _corner(path: AlphaPath) -> tuple[PathPoint, str]:
         )
     corner = _point(path.problem, min(max(regret / distance, first.alpha), last.alpha))
     return corner, (
-        f"alpha = {corner.alpha:.3g} is the corner, where regret {corner.regret:.3g} of {last.regret:.3g} is traded for "
-        f"distance {corner.distance:.3g} of {first.distance:.3g}"
+        f"alpha = {corner.alpha:.3g} is the corner, where regret {corner.regret:.3g} of {last.regret:.3g} is traded "
+        f"for distance {corner.distance:.3g} of {first.distance:.3g}"
     )

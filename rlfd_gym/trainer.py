@@ -354,8 +354,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         """Choose α by the rule, and say why; the solution comes with it."""
         if rule == "discrepancy" and self._noise is None:
             raise ValueError(
-                'alpha="discrepancy" needs trajectories, to see how much they vary; for an occupancy give its ℓ1 error, '
-                'as in alpha="discrepancy:0.1"'
+                'alpha="discrepancy" needs trajectories, to see how much they vary; for an occupancy give its ℓ1 '
+                'error, as in alpha="discrepancy:0.1"'
             )
         self._take(select_alpha(alpha_path(problem), rule, noise=self._noise))
         self._adopt(self.alpha_choice.solution)
