@@ -306,13 +306,15 @@ def _point(problem: RLfDProblem, alpha: float) -> PathPoint:
 def _ends(problem: RLfDProblem) -> tuple[float, float]:
     """The α below which the expert is reproduced, and the one above which the prior decides."""
     prior = np.clip(problem.prior, -1.0, 1.0)
-    last = _point(problem, LARGEST)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # so far out a gap may stay open, which is allowed for below
+        both = _point(problem, SMALLEST), _point(problem, LARGEST)
+    last = both[1]
     least = float(prior @ last.solution.occupancy)
     gain = float(prior @ problem.expert) - least
     if gain <= 10 * QP_GAP:
         return INDIFFERENT
-    allowed = max(DECIDED * gain, QP_GAP)
-    both = _point(problem, SMALLEST), last
+    allowed = max(DECIDED * gain, QP_GAP, last.duality_gap)
     low, _ = _bracket(problem, *both, lambda point: point.departure <= REPRODUCED * last.departure, 2.0)
     _, high = _bracket(problem, *both, lambda point: float(prior @ point.solution.occupancy) > least + allowed, 2.0)
     return low.alpha, max(high.alpha, 2 * low.alpha)

@@ -17,7 +17,7 @@ import io
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,12 +156,7 @@ def study(environment: str, expert: str, prior: str, demonstrations: int, seed: 
     found.append(outcome("fixed 0.1", FIXED, solve_exact(fixed).policy))
     along = [outcome(BEST, point.alpha, point.policy) for point in path]
     best = min([*along, *found], key=lambda one: one.loss)
-    return [*found, outcome_named(best, BEST)]
-
-
-def outcome_named(outcome: Outcome, rule: str) -> Outcome:
-    """The same by another name."""
-    return Outcome(*(rule if field.name == "rule" else getattr(outcome, field.name) for field in fields(Outcome)))
+    return [*found, replace(best, rule=BEST)]
 
 
 def expert_policy(mdp: TabularMDP, truth: np.ndarray, kind: str, seed: int) -> np.ndarray:
@@ -247,7 +242,7 @@ def verdict(outcomes: list[Outcome], rule: str) -> str:
 
 def figure(outcomes: list[Outcome], numbers: Sequence[int]) -> Figure:
     """How far behind the best in hindsight each rule is, against the number of demonstrations."""
-    figure, axes = plots.new_figure(len(ENVIRONMENTS), len(PRIORS), (10, 8.4), sharex=True, sharey="row")
+    figure, axes = plots.new_figure(len(ENVIRONMENTS), len(PRIORS), (10, 8.4), sharex=True)
     places = np.arange(len(numbers))
     for axis, (environment, prior) in zip(axes.ravel(), itertools.product(ENVIRONMENTS, PRIORS), strict=True):
         for k, rule in enumerate((*RULES, *REFERENCES)):
@@ -311,7 +306,7 @@ Differences in loss, in percentage points (less is better):
 
 ![Loss behind the best in hindsight](choosing_alpha.png)
 
-Means over the three experts; bars are 95% intervals over seeds.
+Means over the three experts; bars are 95% intervals over seeds, cut at zero. The panels have their own scales.
 """
 
 
