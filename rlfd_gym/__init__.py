@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from rlfd_gym.adapters import cost_of_env
     from rlfd_gym.demonstrations import occupancy_from_demonstrations
     from rlfd_gym.exact import project_prior, solve_exact
-    from rlfd_gym.experts import noisy_expert
+    from rlfd_gym.experts import demonstrate, noisy_expert
     from rlfd_gym.forward import Plan
     from rlfd_gym.mdp import TabularMDP
     from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
     from rlfd_gym.problem import RLfDProblem
+    from rlfd_gym.selection import alpha_path, occupancy_noise, select_alpha
     from rlfd_gym.smd import solve_smd
     from rlfd_gym.solution import History, Solution
     from rlfd_gym.trainer import RLfDTrainer
@@ -36,11 +37,15 @@ __all__ = [
     "SampledExpert",
     "Solution",
     "TabularMDP",
+    "alpha_path",
     "cost_of_env",
+    "demonstrate",
     "noisy_expert",
     "occupancy_from_demonstrations",
+    "occupancy_noise",
     "project_prior",
     "register_envs",
+    "select_alpha",
     "solve_exact",
     "solve_smd",
 ]
@@ -54,10 +59,14 @@ _HOME = {
     "SampledExpert": "oracles",
     "Solution": "solution",
     "TabularMDP": "mdp",
+    "alpha_path": "selection",
     "cost_of_env": "adapters",
+    "demonstrate": "experts",
     "noisy_expert": "experts",
     "occupancy_from_demonstrations": "demonstrations",
+    "occupancy_noise": "selection",
     "project_prior": "exact",
+    "select_alpha": "selection",
     "solve_exact": "exact",
     "solve_smd": "smd",
 }
