@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rlfd_gym.exact import project_prior, solve_exact
     from rlfd_gym.experts import demonstrate, noisy_expert
     from rlfd_gym.forward import Plan
+    from rlfd_gym.logs import Log, read_log
     from rlfd_gym.mdp import TabularMDP
     from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
     from rlfd_gym.problem import RLfDProblem
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BlackBoxProblem",
     "History",
+    "Log",
     "Plan",
     "RLfDProblem",
     "RLfDTrainer",
@@ -44,6 +46,7 @@ __all__ = [
     "occupancy_from_demonstrations",
     "occupancy_noise",
     "project_prior",
+    "read_log",
     "register_envs",
     "select_alpha",
     "solve_exact",
@@ -53,6 +56,7 @@ __all__ = [
 _HOME = {
     "BlackBoxProblem": "oracles",
     "History": "solution",
+    "Log": "logs",
     "Plan": "forward",
     "RLfDProblem": "problem",
     "RLfDTrainer": "trainer",
@@ -66,6 +70,7 @@ _HOME = {
     "occupancy_from_demonstrations": "demonstrations",
     "occupancy_noise": "selection",
     "project_prior": "exact",
+    "read_log": "logs",
     "select_alpha": "selection",
     "solve_exact": "exact",
     "solve_smd": "smd",
