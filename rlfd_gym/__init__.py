@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rlfd_gym.problem import RLfDProblem
     from rlfd_gym.smd import solve_smd
     from rlfd_gym.solution import History, Solution
+    from rlfd_gym.sparse import pinning_alpha, share_at_prior, solve_reweighted
     from rlfd_gym.trainer import RLfDTrainer
 
 __version__ = "0.1.0"
@@ -39,9 +40,12 @@ __all__ = [
     "cost_of_env",
     "noisy_expert",
     "occupancy_from_demonstrations",
+    "pinning_alpha",
     "project_prior",
     "register_envs",
+    "share_at_prior",
     "solve_exact",
+    "solve_reweighted",
     "solve_smd",
 ]
 
@@ -57,8 +61,11 @@ _HOME = {
     "cost_of_env": "adapters",
     "noisy_expert": "experts",
     "occupancy_from_demonstrations": "demonstrations",
+    "pinning_alpha": "sparse",
     "project_prior": "exact",
+    "share_at_prior": "sparse",
     "solve_exact": "exact",
+    "solve_reweighted": "sparse",
     "solve_smd": "smd",
 }
 _NEEDS_IMITATION = {"RLfDTrainer"}
