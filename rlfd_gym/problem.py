@@ -83,7 +83,7 @@ class ConvergenceTheorem:
     discount: float
     prior: FloatArray
     alpha: float
-    regulariser: str
+    regulariser: str = "l2"
     STEPS: ClassVar[tuple[str, ...]] = ("cost and value", "occupancy")  # what has a step size of its own
 
     def second_moments(self, bound: str = "corrected") -> tuple[float, float]:
@@ -155,8 +155,8 @@ class RLfDProblem(ConvergenceTheorem):
     n_pairs: int
     n_states: int
     discount: float
-    regulariser: str
-    weights: FloatArray | None = field(repr=False)
+    regulariser: str = "l2"
+    weights: FloatArray | None = field(default=None, repr=False)
 
     def __init__(
         self,
