@@ -11,12 +11,12 @@ is a mass: the occupancy per pair by which the expert is not to be taken at his 
 occupancies, which are of the order 1/n, not with costs, and the α of "l2" (whose unit is mass per cost) does not carry
 over. The learned cost stays at the prior, exactly, in pairs where the apprentice ends up strictly within the tolerance.
 
-**A sensible range.** Let μ* be optimal for the prior. From α = max|μ_E - μ*| on (`pinning_alpha`), the pair (ĉ, μ*)
-satisfies all optimality conditions and the learned cost is the prior: nothing is learned. Where the expert is estimated
-from demonstrations, α below the standard error of μ_E,i, about sqrt(μ_E,i / N) for N independent draws, learns noise. In
-between, from a hundredth of `pinning_alpha` up to it, is where to look. Sparsity need not grow with α: for small α the cost has to
-explain every move of the expert, which a cost that tells hardly anything apart does, too, and if the prior is mostly
-constant such a cost equals it in most pairs.
+**A sensible range.** Let μ* be optimal for the prior. Above α = max|μ_E - μ*| (`pinning_alpha`), (ĉ, μ*) satisfies all
+optimality conditions and the learned cost is the prior: nothing is learned. Where the expert is estimated from
+demonstrations, α below the standard error of μ_E,i, about sqrt(μ_E,i / N) for N independent draws, learns noise. In
+between, from a hundredth of `pinning_alpha` up to it, is where to look. Sparsity need not grow with α: for small α the
+cost has to explain every move of the expert, which a cost that tells hardly anything apart does, too, and if the prior
+is mostly constant such a cost equals it in most pairs.
 
 **Reweighted ℓ1** (Candès, Wakin and Boyd, 2008) is a practical stand-in for the ℓ0 norm, the number of pairs that
 differ. Each round solves the linear program with
@@ -110,9 +110,18 @@ def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
 
 
 def pinning_alpha(problem: RLfDProblem) -> float:
-    """An α from which on `regulariser="l1"` returns the prior itself: max|μ_E - μ*|, μ* optimal for the prior.
+    """An α above which `regulariser="l1"` returns the prior itself: max|μ_E - μ*|, μ* optimal for the prior.
 
-    Where several occupancies are optimal for the prior, a smaller one may do.
+    Where several occupancies are optimal for the prior, as where actions make no difference, a smaller α may do. For an expert estimated from samples, μ* is
+    optimal under the flow Tγ μ_E that he has. Found by the linear program at α = 1, which no |μ_E,i - μᵢ| exceeds.
+
+    >>> import gymnasium as gym, rlfd_gym
+    >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
+    >>> expert = rlfd_gym.noisy_expert(env.mdp, env.cost, 0.3)
+    >>> alpha = 1.01 * pinning_alpha(rlfd_gym.RLfDProblem(env.mdp, expert, env.cost))
+    >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert, env.cost, alpha, regulariser="l1")
+    >>> bool((solve_exact(problem).cost == env.cost).all())
+    True
     """
-    plan = problem.mdp.optimal(np.clip(problem.prior, -1.0, 1.0))
-    return float(np.abs(problem.expert - plan.occupancy).max())
+    pinned = RLfDProblem(problem.mdp, problem.expert, problem.prior, 1.0, "l1")
+    return float(np.abs(problem.expert - solve_exact(pinned).occupancy).max())

@@ -32,7 +32,7 @@ from rlfd_gym._world import World
 from rlfd_gym.exact import solve_exact
 from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
 from rlfd_gym.policies import TablePolicy
-from rlfd_gym.problem import RLfDProblem
+from rlfd_gym.problem import REGULARISERS, RLfDProblem
 from rlfd_gym.rewards import TableRewardNet, fit_reward_net, reward_table
 from rlfd_gym.smd import keeps_runs, solve_smd
 from rlfd_gym.solution import Solution
@@ -66,6 +66,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             function of (state, action).
         alpha: how much the prior weighs. By default 0.1, the paper's value, with a prior, and 0 without, where the
             demonstrations alone decide and the best answer is to do as the expert did.
+        regulariser: "l2", or "l1" to keep the learned cost exactly at the prior in most pairs; its alpha is a mass
+            per pair, see `rlfd_gym.sparse`, and has no default.
         discount: γ; by default the environment's, or 0.99 if it has none.
         solver: "exact", which needs tables, or "smd", Algorithm 1 of the paper. By default the first where it can be:
             Algorithm 1 needs millions of steps where γ is near one, and `duality_gap` says whether it had enough.
@@ -100,6 +102,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         venv: Any = None,
         prior: Prior | None = None,
         alpha: float | None = None,
+        regulariser: str = "l2",
         discount: float | None = None,
         solver: str | None = None,
         step_size: float | tuple[float, float] | None = None,
@@ -122,9 +125,9 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             ("solver", solver, SOLVERS),
             ("policy_kind", policy_kind, POLICY_KINDS),
             ("discounting", discounting, demos.DISCOUNTINGS),
+            ("regulariser", regulariser, REGULARISERS),
         ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+            _checks.one_of(name, value, known)
         if self._world.mdp is None and (solver == "exact" or policy_kind == "greedy"):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
         if reward_net is not None and not isinstance(reward_net, RewardNet):
@@ -132,8 +135,11 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         if reward_net is not None:
             self._world.check_spaces("reward_net", reward_net.observation_space, reward_net.action_space)
         self.solver, self.policy_kind, self.discounting = solver, policy_kind, discounting
+        self.regulariser = regulariser
         self.prior = None if prior is None else self._world.pairs_of("prior", prior)
         if alpha is None:
+            if prior is not None and regulariser == "l1":
+                raise ValueError('alpha has no default with regulariser="l1": see rlfd_gym.pinning_alpha for its range')
             alpha = 0.0 if prior is None else DEFAULT_ALPHA
         self.alpha = _checks.number("alpha", alpha, 0.0)
         if prior is None and self.alpha > 0:
@@ -261,7 +267,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
 
         A reward net of your own is not written: save its `state_dict`.
         """
-        settings = ("alpha", "solver", "step_size", "epsilon", "n_runs", "n_jobs", "policy_kind", "discounting")
+        settings: tuple[str, ...] = ("alpha", "regulariser", "solver", "step_size", "epsilon", "n_runs", "n_jobs")
+        settings += ("policy_kind", "discounting")
         header: dict[str, Any] = {"settings": {name: getattr(self, name) for name in settings}}
         header["settings"] |= {
             "discount": self._world.discount,
@@ -318,7 +325,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
 
     def _set_expert(self, expert: FloatArray | SampledExpert) -> None:
         """Pose the problem."""
-        self._problem = self._world.problem(expert, self.prior, self.alpha)
+        self._problem = self._world.problem(expert, self.prior, self.alpha, self.regulariser)
         self._solution = None
 
     def _train_smd(
