@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOISES, KNOWN = (0.3, 0.05), 0.5
+GOALS_FOUND, GOALS_MISSED, TRUE_COST = 8, 11, 12  # columns of the measures
 MARGIN = 0.1  # by how much a cost must differ from the prior's to count as found
 L2_ALPHAS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
 L1_SHARES = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # of the α that pins the cost to the prior
@@ -89,10 +90,15 @@ class Study:
 
     world: World
     table: dict[tuple[str, float], FloatArray]
-    best: dict[str, tuple[str, float]]
-    """Of each method the key with the least mean true cost: chosen in hindsight."""
-    learned: dict[str, FloatArray]
-    """The costs learned there in the first draw."""
+    first: dict[tuple[str, float], FloatArray]
+    """The costs learned in the first draw."""
+
+    def best(self, column: int) -> dict[str, tuple[str, float]]:
+        """Of each method the key with the least mean in a column of the measures: chosen in hindsight."""
+        return {
+            method: min((key for key in self.table if key[0] == method), key=lambda k: self.table[k][:, column].mean())
+            for method in METHODS
+        }
 
     @classmethod
     def run(cls, world: World, n_draws: int) -> Study:
@@ -107,9 +113,7 @@ class Study:
                 rows.setdefault(key, []).append(measures(world, prior, alpha, solution.cost, solution.policy))
                 first.setdefault(key, solution.cost)
             print(f"draw {seed + 1} of {n_draws}", flush=True)
-        table = {key: np.array(values) for key, values in rows.items()}
-        best = {m: min((k for k in table if k[0] == m), key=lambda k: float(table[k][:, -1].mean())) for m in METHODS}
-        return cls(world, table, best, {m: first[key] for m, key in best.items()})
+        return cls(world, {key: np.array(values) for key, values in rows.items()}, first)
 
 
 def settings(world: World, prior: FloatArray) -> dict[tuple[str, float], tuple[float, Callable[[], Solution]]]:
@@ -127,7 +131,7 @@ def settings(world: World, prior: FloatArray) -> dict[tuple[str, float], tuple[f
 
 
 def measures(world: World, prior: FloatArray, alpha: float, cost: FloatArray, policy: FloatArray) -> FloatArray:
-    """(α, share of pairs and of cells at the prior, then precision and recall four times, the true cost)."""
+    """(α, share of pairs and of cells at the prior, precision and recall four times, goals missed, the true cost)."""
     mdp, cells = world.env.mdp, world.env.cells.ravel()
     problem = RLfDProblem(mdp, world.expert, prior)
     touched = np.bincount(mdp.pair_states, weights=np.abs(cost - prior) > 1e-9, minlength=mdp.n_states)
@@ -140,7 +144,7 @@ def measures(world: World, prior: FloatArray, alpha: float, cost: FloatArray, po
         moves = mark * (cost - prior) > MARGIN
         leads = world.into | (mdp.pair_states[:, None] == np.arange(mdp.n_states))
         result += [share((leads & missing).any(axis=1)[moves]), share((leads & moves[:, None]).any(axis=0)[missing])]
-    return np.array([*result, mdp.expected_cost(policy, world.env.cost)])
+    return np.array([*result, 1 - result[GOALS_FOUND], mdp.expected_cost(policy, world.env.cost)])
 
 
 def share(flags: Any) -> float:
@@ -181,30 +185,33 @@ solved exactly.
 ![learned costs](sparse_priors.png)
 
 Above: the truth, one of the priors, and for the first expert the true cost against the number of changed pairs along α.
-Below: what each method learns from this prior at its best α, means per cell, with an arrow for each move whose cost is
-more than {MARGIN} above (black) or below (green) the prior's.
+Below: what each method learns from this prior, means per cell, with an arrow for each move whose cost is more than
+{MARGIN} above (black) or below (green) the prior's; from the first expert at the α of the best true cost, from the second
+at the α that finds most goals as cells.
 
 What to make of it. A cost that depends on the cell alone changes in all moves of a cell at once, which none of the
 penalties knows: to keep the expert out of an obstacle it is enough, and cheaper, to change the moves around it. And an
 expert who moves at random contradicts the goals and obstacles that the prior has more than those that it lacks, so that
-few changes explain him best by weakening what is known. What is left at the prior, and how good the apprentice is, the
-table says; which of the costs that explain the expert is the true one, the demonstrations do not.
+few changes explain him best by weakening what is known. Goals that the prior lacks are where a better expert ends up
+and stays, and there a few pairs make the difference. Which of the costs that explain the expert is the true one, the
+demonstrations do not say.
 """
 
 
 def section(study: Study, n_draws: int) -> str:
     """The table of one expert."""
-    world, table, lines = study.world, study.table, []
+    world, table, chosen, lines = study.world, study.table, study.best(TRUE_COST), []
     for (method, x), values in table.items():
         alpha = f"{x:g}" if method == "l2" else f"{values[:, 0].mean():.2g} ({x:g})"
         shares = [f"{100 * values[:, k].mean():.1f}%" for k in (1, 2)]
         found = [f"{text_of(values[:, k])} / {text_of(values[:, k + 1])}" for k in (3, 5, 7, 9)]
-        cost = f"{values[:, -1].mean():.4f} ± {values[:, -1].std(ddof=1) / n_draws**0.5:.4f}"
-        mark = "**" if study.best[method] == (method, x) else ""
+        costs = values[:, TRUE_COST]
+        cost = f"{costs.mean():.4f} ± {costs.std(ddof=1) / n_draws**0.5:.4f}"
+        mark = "**" if chosen[method] == (method, x) else ""
         lines.append(f"| {method} | {alpha} | {' | '.join([*shares, *found])} | {mark}{cost}{mark} |")
     best = "; ".join(
-        f"{method} {table[key][:, -1].mean():.4f} with {100 * table[key][:, 1].mean():.1f}% of the pairs at the prior"
-        for method, key in study.best.items()
+        f"{m} {table[k][:, TRUE_COST].mean():.4f} with {100 * table[k][:, 1].mean():.1f}% of the pairs at the prior"
+        for m, k in chosen.items()
     )
     sparser = np.mean([table["reweighted l1", x][:, 1] >= table["l1", x][:, 1] for x in L1_SHARES])
     return f"""## An expert who moves at random {100 * world.noise:.0f}% of the time: true cost {world.expert @ world.env.cost:.4f}
@@ -219,7 +226,7 @@ Best: {best}. Reweighted l1 had at least as many pairs at the prior as l1 with t
 
 def figure(studies: list[Study]) -> Figure:
     """Truth, prior and trade-off above; what the methods learn below."""
-    env, world = studies[0].world.env, studies[0].world
+    env = studies[0].world.env
     prior, grid = env.partial_prior(KNOWN, seed=0), plots.Grid.of_env(env)
     assert grid is not None
     picture, axes = plots.new_figure(1 + len(studies), 3, (10, 3.5 * (1 + len(studies))))
@@ -228,10 +235,10 @@ def figure(studies: list[Study]) -> Figure:
     image = plots.draw_cost(axes[0, 1], grid, env.mdp, prior)
     axes[0, 1].set_title("prior: half of it")
     trade_off(axes[0, 2], studies[0])
-    for row, study in zip(axes[1:], studies, strict=True):
-        for axis, (method, cost) in zip(row, study.learned.items(), strict=True):
-            plots.draw_cost(axis, grid, env.mdp, cost)
-            draw_changes(axis, grid, env, cost - prior)
+    for row, study, column in zip(axes[1:], studies, (TRUE_COST, GOALS_MISSED), strict=True):
+        for axis, (method, key) in zip(row, study.best(column).items(), strict=True):
+            plots.draw_cost(axis, grid, env.mdp, study.first[key])
+            draw_changes(axis, grid, env, study.first[key] - prior)
             axis.set_title(f"{method}, expert {100 * study.world.noise:.0f}% random")
     picture.colorbar(image, ax=axes.ravel().tolist(), location="bottom", shrink=0.4, aspect=40, label="cost")
     return picture
@@ -241,7 +248,9 @@ def trade_off(axis: Any, study: Study) -> None:
     """True cost against changed pairs."""
     env = study.world.env
     for method, colour in METHODS.items():
-        curve = np.array([values.mean(axis=0)[[1, -1]] for (own, _), values in study.table.items() if own == method])
+        curve = np.array(
+            [values.mean(axis=0)[[1, TRUE_COST]] for (own, _), values in study.table.items() if own == method]
+        )
         changed = env.mdp.n_pairs * (1 - curve[:, 0])
         axis.plot(changed, curve[:, 1], "o-", color=colour, markersize=3.5, label=method)
     axis.set_xscale("symlog", linthresh=1)

@@ -12,7 +12,17 @@ from strategies import make_problem, problems, random_point, seeds
 from test_exact import assert_solves
 from test_problem import dense_flow
 
-from rlfd_gym import RLfDProblem, noisy_expert, pinning_alpha, share_at_prior, solve_exact, solve_reweighted
+from rlfd_gym import (
+    BlackBoxProblem,
+    RLfDProblem,
+    SampledExpert,
+    noisy_expert,
+    pinning_alpha,
+    share_at_prior,
+    solve_exact,
+    solve_reweighted,
+    solve_smd,
+)
 
 
 def sparse(problem, alpha=None, weights=None):
@@ -104,7 +114,9 @@ def test_the_bounds_are_linear_programs(problem, seed):
     q = c - T.T @ u
     upper, lower = problem.bounds(c, u, mu)
     assert upper == pytest.approx(np.sum(alpha * np.abs(c - problem.prior)) + problem.expert @ q - q.min(), abs=1e-10)
-    rows = np.block([[np.eye(n), np.zeros((n, n_states)), -np.eye(n)], [-np.eye(n), np.zeros((n, n_states)), -np.eye(n)]])
+    rows = np.block(
+        [[np.eye(n), np.zeros((n, n_states)), -np.eye(n)], [-np.eye(n), np.zeros((n, n_states)), -np.eye(n)]]
+    )
     inner = linprog(
         np.r_[d, -T @ d, alpha],
         rows,
@@ -205,9 +217,9 @@ def test_bad_regularisers_and_weights_are_refused_by_name(changes, message):
 def test_methods_and_bounds_of_the_other_regulariser_are_refused(grid):
     problem = grid(0.1)
     for method in ("qp", "first-order"):
-        with pytest.raises(ValueError, match=f'regulariser="l1", method must be one of auto, lp; got \'{method}\''):
+        with pytest.raises(ValueError, match=f"regulariser=\"l1\", method must be one of auto, lp; got '{method}'"):
             solve_exact(problem, method)
-    with pytest.raises(ValueError, match='regulariser="l2", method must be one of auto, qp, first-order; got \'lp\''):
+    with pytest.raises(ValueError, match="regulariser=\"l2\", method must be one of auto, qp, first-order; got 'lp'"):
         solve_exact(RLfDProblem(problem.mdp, problem.expert), "lp")
     with pytest.raises(ValueError, match='bound="paper" is a lemma on regulariser="l2"'):
         problem.step_sizes(0.1, bound="paper")
@@ -228,3 +240,39 @@ def test_reweighting_needs_an_l1_problem_without_weights(grid):
         solve_reweighted(problem, delta=0.0)
     with pytest.raises(ValueError, match="n_rounds must be at least 1"):
         solve_reweighted(problem, 0)
+
+
+def test_smd_comes_near_the_value_of_the_program():
+    problem = make_problem(0, alpha=0.02, regulariser="l1")
+    exact = solve_exact(problem)
+    rough, long = (solve_smd(problem, n, seed=1) for n in (30_000, 3_000_000))
+    for solution in (rough, long):
+        assert solution.lower - 1e-12 <= exact.upper <= solution.upper + 1e-12
+        assert solution.duality_gap <= problem.accuracy(solution.n_iterations)  # what the theorem promises
+    assert long.duality_gap < rough.duality_gap / 5  # √100 = 10 times less, says the theorem's rate
+
+
+def test_smd_goes_on_only_with_the_same_regulariser_and_takes_no_weights():
+    problem = make_problem(0, regulariser="l1")
+    begun = solve_smd(problem, 1000)
+    assert solve_smd(problem, 1000, initial=begun).n_iterations == 2000
+    with pytest.raises(ValueError, match="initial must be a solution of the same problem"):
+        solve_smd(make_problem(0, regulariser="l2"), 1000, initial=begun)
+    weighted = sparse(problem, weights=np.ones(problem.n_pairs))
+    for attempt in (lambda: solve_smd(weighted, step_size=0.01), lambda: weighted.iterations(0.1)):
+        with pytest.raises(ValueError, match="weights: Algorithm 1 and its theorem take none; use solve_exact"):
+            attempt()
+
+
+def test_a_black_box_pulls_with_the_sign():
+    # With no step for the occupancy, an expert seen in one pair only and steps of αnη, costs elsewhere walk to the prior.
+    env = gym.make("rlfd_gym/WindyGridworld-v0", height=3, width=3).unwrapped
+    expert = SampledExpert([4], [0], env.sample_next([4], [0], np.random.default_rng(0)))
+    sizes = {"n_states": 9, "n_actions": 4, "discount": 0.7}
+    problem = BlackBoxProblem(env, expert, prior=np.full(36, 0.25), alpha=0.5, regulariser="l1", **sizes)
+    stride = 0.5 * 36 * 3e-3
+    last = solve_smd(problem, 1500, step_size=(3e-3, 0.0)).details["last"].cost
+    assert np.mean(np.abs(last - 0.25) <= stride + 0.01) > 0.9
+    assert problem.second_moments()[0] == pytest.approx(18**2 + 4 * 0.5 + 2 + 2 * (1.7 / 0.3) ** 2)
+    with pytest.raises(ValueError, match="regulariser must be one of l2, l1; got 'l3'"):
+        BlackBoxProblem(env, expert, regulariser="l3", **sizes)
