@@ -10,8 +10,9 @@ and sets, with z = 1/(1-γ),
     u ← clip(u - η z (e_{s(j)} - γ e_{s'} - e_{s(e)} + γ e_{s'_e}))
     μ ← normalise(μ ∘ exp(-η_μ n (c_k - z (u_{s(k)} - γ u_{s'_k})) e_k)).
 
-and with the ℓ1 regulariser αn sign(cᵢ - ĉᵢ), 0 at the kink, in the place of 2αn (cᵢ - ĉᵢ). Coinciding indices add up. The output is the average of the iterates after each step. As at most 3 entries of c, 4 of u
-and one of μ move, all else is kept lazily:
+and with the ℓ1 regulariser αn sign(cᵢ - ĉᵢ), 0 at the kink, in the place of 2αn (cᵢ - ĉᵢ). Coinciding indices add up.
+The output is the average of the iterates after each step. As at most 3 entries of c, 4 of u and one of μ move, all else
+is kept lazily:
 
 **Sampling μ.** μ = w / Z with unnormalised weights w = exp(l) in a sum tree (`_tree`). The logarithm l is what is
 updated: a weight below exp(-700) is 0 in the tree but not lost, and a step too large for exp leads to a rescaling, not

@@ -8,9 +8,9 @@ so that φᵢ is convex and piecewise linear, and with the value's box as ‖r�
 
     min over μ ≥ 0, r   Σᵢ φᵢ(μᵢ) + ‖r‖₁     subject to   Tγ(μ - μ_E) + r = 0,   Σ r = 0.
 
-The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ = μ_E + a + b - e, |a| ≤ αᵢ, it is a program of
-S + 1 rows, whatever the number of pairs. The multipliers (y, t) of its rows give the value u = y + t, and the best cost
-that is compatible with y is read off: the minimum of αᵢ|c - ĉᵢ| + μ_E,i c over c ≥ (Tγᵀy)ᵢ is the larger of (Tγᵀy)ᵢ and
+The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ = μ_E + a + b - e, |a| ≤ αᵢ, it is a program
+of S + 1 rows, whatever the number of pairs. The multipliers (y, t) of its rows give the value u = y + t, and the best
+cost that is compatible with y is read off: αᵢ|c - ĉᵢ| + μ_E,i c is least over c ≥ (Tγᵀy)ᵢ at the larger of (Tγᵀy)ᵢ and
 
     ĉᵢ (cut to the box)   where μ_E,i ≤ αᵢ,        -1   elsewhere.
 

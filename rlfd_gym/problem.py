@@ -41,15 +41,15 @@ and their absolute values add up to at most 2(1+γ), so ‖x - y‖² ≤ 2(1+γ
 
 A prior outside the box is allowed; `bound="paper"` then replaces the 2 that it has for max|c - ĉ| by max(2, D).
 
-**`regulariser="l1"`** has α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ, in the place of α‖c - ĉ‖², and leaves the
-cost exactly at the prior where there is no strong reason to move it. The best answer stays at the prior, cut to the
-box, while |dᵢ| ≤ αᵢ, and is the end -sign(dᵢ) of the box beyond. The slope of αᵢ|x - ĉᵢ| + dᵢx is dᵢ - αᵢ left of ĉᵢ and
-dᵢ + αᵢ right of it. Integrated from c*ᵢ to cᵢ, the first term of the gap is
+**`regulariser="l1"`** has α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ, in the place of α‖c - ĉ‖², and leaves
+the cost exactly at the prior where there is no strong reason to move it. The best answer stays at the prior, cut to the
+box, while |dᵢ| ≤ αᵢ, and is the end -sign(dᵢ) of the box beyond. The slope of αᵢ|x - ĉᵢ| + dᵢx is dᵢ - αᵢ left of ĉᵢ
+and dᵢ + αᵢ right of it. Integrated from c*ᵢ to cᵢ, the first term of the gap is
 
     Σᵢ (dᵢ + αᵢ) (max(cᵢ, ĉᵢ) - max(c*ᵢ, ĉᵢ)) + (dᵢ - αᵢ) (min(cᵢ, ĉᵢ) - min(c*ᵢ, ĉᵢ)),
 
-again without a negative summand. The subgradient has α sign(cᵢ - ĉᵢ), which at the kink is 0, the shortest there is. Its
-estimator has a = αn sign(cᵢ - ĉᵢ), so E a² ≤ α²n², 2 E[a wᵢ] ≤ 2α‖μ_E - μ‖₁ ≤ 4α, and
+again without a negative summand. The subgradient has α sign(cᵢ - ĉᵢ), which at the kink is 0, the shortest there is.
+Its estimator has a = αn sign(cᵢ - ĉᵢ), so E a² ≤ α²n², 2 E[a wᵢ] ≤ 2α‖μ_E - μ‖₁ ≤ 4α, and
 
     v_cu = α²n² + 4α + 2 + 2(1+γ)²/(1-γ)².
 

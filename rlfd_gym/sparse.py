@@ -112,8 +112,9 @@ def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
 def pinning_alpha(problem: RLfDProblem) -> float:
     """An α above which `regulariser="l1"` returns the prior itself: max|μ_E - μ*|, μ* optimal for the prior.
 
-    Where several occupancies are optimal for the prior, as where actions make no difference, a smaller α may do. For an expert estimated from samples, μ* is
-    optimal under the flow Tγ μ_E that he has. Found by the linear program at α = 1, which no |μ_E,i - μᵢ| exceeds.
+    Where several occupancies are optimal for the prior, as where actions make no difference, a smaller α may do. For an
+    expert estimated from samples, μ* is optimal under the flow Tγ μ_E that he has. Found by the linear program at
+    α = 1, which no |μ_E,i - μᵢ| exceeds.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped

@@ -167,17 +167,18 @@ def report(studies: list[Study], n_draws: int) -> str:
 
 Made by `python scripts/sparse_priors.py`; every number on this page comes from it.
 
-`rlfd_gym/WindyGridworld-v0` ({env.height} × {env.width} cells, {env.mdp.n_pairs} pairs), an expert who sometimes moves at
-random, and a prior that has a random {100 * KNOWN:.0f}% of the obstacles and of the goals and is 0 elsewhere, {n_draws} times.
-True cost: optimum {env.mdp.optimal(env.cost).expected_cost:.4f}, the prior's own optimal policy {alone:.4f}. All programs are
-solved exactly.
+`rlfd_gym/WindyGridworld-v0` ({env.height} × {env.width} cells, {env.mdp.n_pairs} pairs), an expert who sometimes
+moves at random, and a prior that has a random {100 * KNOWN:.0f}% of the obstacles and of the goals and is 0 elsewhere,
+{n_draws} times. True cost: optimum {env.mdp.optimal(env.cost).expected_cost:.4f}, the prior's own optimal policy
+{alone:.4f}. All programs are solved exactly.
 
-- α of l1 and reweighted l1 is a mass per pair; in brackets its share of `pinning_alpha`, from which the cost is the prior.
+- α of l1 and reweighted l1 is a mass per pair; in brackets its share of `pinning_alpha`, above which the cost is the
+  prior. Where actions make no difference, as on goals, `pinning_alpha` is larger than it need be.
 - *pairs, cells at the prior*: the cost is the prior's to 1e-9, of a cell: for all its moves.
-- *obstacles, cells*: a cell counts as a found obstacle if its mean learned cost is more than {MARGIN} above the prior's.
-  Precision / recall against the obstacles that the prior lacks; precision over the draws where any was found.
-- *obstacles, moves*: a single move counts if its cost is more than {MARGIN} above the prior's. It is right if it starts in
-  an obstacle that the prior lacks or, without wind, leads into one; an obstacle is found if some such move counts.
+- *obstacles, cells*: a cell counts as a found obstacle if its mean learned cost is more than {MARGIN} above the
+  prior's. Precision / recall against the obstacles that the prior lacks; precision over the draws where any was found.
+- *obstacles, moves*: a single move counts if its cost is more than {MARGIN} above the prior's. It is right if it starts
+  in an obstacle that the prior lacks or, without wind, leads into one; an obstacle is found if some such move counts.
 - *goals* likewise, with lower costs. *true cost*: of the apprentice, ± standard error over draws. The best α of each
   method, in bold, is chosen in hindsight.
 
@@ -186,8 +187,8 @@ solved exactly.
 
 Above: the truth, one of the priors, and for the first expert the true cost against the number of changed pairs along α.
 Below: what each method learns from this prior, means per cell, with an arrow for each move whose cost is more than
-{MARGIN} above (black) or below (green) the prior's; from the first expert at the α of the best true cost, from the second
-at the α that finds most goals as cells.
+{MARGIN} above (black) or below (green) the prior's; from the first expert at the α of the best true cost, from the
+second at the α that finds most goals as cells.
 
 What to make of it. A cost that depends on the cell alone changes in all moves of a cell at once, which none of the
 penalties knows: to keep the expert out of an obstacle it is enough, and cheaper, to change the moves around it. And an
@@ -214,7 +215,8 @@ def section(study: Study, n_draws: int) -> str:
         for m, k in chosen.items()
     )
     sparser = np.mean([table["reweighted l1", x][:, 1] >= table["l1", x][:, 1] for x in L1_SHARES])
-    return f"""## An expert who moves at random {100 * world.noise:.0f}% of the time: true cost {world.expert @ world.env.cost:.4f}
+    own = world.expert @ world.env.cost
+    return f"""## An expert who moves at random {100 * world.noise:.0f}% of the time: true cost {own:.4f}
 
 {HEADER}{chr(10).join(lines)}
 

@@ -184,7 +184,8 @@ def test_what_is_measured_along_the_way_is_the_gap_and_the_change_of_the_average
     run, tables, _ = begin(problem)
     p = problem.mdp.transitions
     scratch = np.empty(problem.n_pairs), np.empty(problem.n_states), np.empty(problem.n_states)
-    gap_of = (p.data, p.indices, p.indptr, problem.expert, _kernels.signed_alpha(problem.alpha, problem.regulariser), *scratch)
+    signed = _kernels.signed_alpha(alpha, regulariser)
+    gap_of = (p.data, p.indices, p.indptr, problem.expert, signed, *scratch)
     draws = np.random.default_rng(1).random((3000, _kernels.DRAWS))
     samples, records = np.empty((3000, _kernels.DRAWS), np.int32), np.empty((10, _measure.COLUMNS))
     status = _measure.advance_and_measure(*run, *tables, step, draws, samples, 700, 0, *gap_of, records)

@@ -188,7 +188,7 @@ def test_the_corrected_bound_holds_at_random_and_at_extreme_points(problem, seed
 
 
 def test_the_l1_bound_is_tight_for_the_cost():
-    # One state, γ = 0.5, α = 1: a = 2 sign(c - ĉ) = (2, -2), so E a² = 4 = α²n², 2 E[a·w] = 2 (1 + 1) = 4 = 4α, E‖w‖² = 2.
+    # One state, α = 1: a = 2 sign(c - ĉ) = (2, -2), so E a² = 4 = α²n², 2 E[a·w] = 2 (1 + 1) = 4α and E‖w‖² = 2.
     problem = one_state(regulariser="l1")
     moment = second_moment_cu(problem, np.array([1.0, -1.0]), np.array([0.0, 1.0]))
     assert moment == pytest.approx(4 + 4 + 2)  # the value's part vanishes where there is one state

@@ -265,7 +265,7 @@ def test_smd_goes_on_only_with_the_same_regulariser_and_takes_no_weights():
 
 
 def test_a_black_box_pulls_with_the_sign():
-    # With no step for the occupancy, an expert seen in one pair only and steps of αnη, costs elsewhere walk to the prior.
+    # With no step for the occupancy and an expert seen in one pair only, costs walk to the prior in steps of αnη.
     env = gym.make("rlfd_gym/WindyGridworld-v0", height=3, width=3).unwrapped
     expert = SampledExpert([4], [0], env.sample_next([4], [0], np.random.default_rng(0)))
     sizes = {"n_states": 9, "n_actions": 4, "discount": 0.7}
@@ -276,3 +276,11 @@ def test_a_black_box_pulls_with_the_sign():
     assert problem.second_moments()[0] == pytest.approx(18**2 + 4 * 0.5 + 2 + 2 * (1.7 / 0.3) ** 2)
     with pytest.raises(ValueError, match="regulariser must be one of l2, l1; got 'l3'"):
         BlackBoxProblem(env, expert, regulariser="l3", **sizes)
+
+
+def test_a_hull_has_the_quadratic_penalty_only(grid):
+    from rlfd_gym.hull import HullProblem
+
+    problem = grid(0.1)
+    with pytest.raises(ValueError, match="problem must have regulariser=\"l2\" on a hull, got 'l1'"):
+        HullProblem(problem, np.eye(problem.n_pairs)[:, :2])
