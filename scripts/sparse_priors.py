@@ -39,7 +39,7 @@ NOISES, KNOWN = (0.3, 0.05), 0.5
 GOALS_FOUND, GOALS_MISSED, TRUE_COST = 8, 11, 12  # columns of the measures
 MARGIN = 0.1  # by how much a cost must differ from the prior's to count as found
 L2_ALPHAS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
-L1_SHARES = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # of the α that pins the cost to the prior
+L1_SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the α that pins the cost to the prior
 METHODS = {"l2": plots.GREY, "l1": plots.BLUE, "reweighted l1": plots.VERMILION}
 HEADER = """\
 | method | α | pairs at the prior | cells at the prior | obstacles, cells | obstacles, moves | goals, cells | \
