@@ -32,7 +32,8 @@ explain the expert, `project_prior` finds the one nearest to the prior, the limi
 
 **`regulariser="l1"`** makes it a linear program ("lp", by HiGHS, see `rlfd_gym._linear`), which ends at a vertex and
 closes the gap to rounding; the promise is `QP_GAP`, as for "qp". "auto" takes it at any size, since the matrix-free
-method knows the quadratic only: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250,000 about 25 s. At α = 0 the regularisers coincide and "auto" does what it does for "l2".
+method knows the quadratic only: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250,000 about 25 s. At α = 0
+the regularisers coincide and "auto" does what it does for "l2".
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ over. The learned cost stays at the prior, exactly, in pairs where the apprentic
 optimality conditions and the learned cost is the prior: nothing is learned. Where the expert is estimated from
 demonstrations, α below the standard error of μ_E,i, about sqrt(μ_E,i / N) for N independent draws, learns noise. In
 between, from a thousandth of `pinning_alpha` up to half of it, is where to look. Sparsity need not grow with α: for
-small α the cost has to explain every move of the expert, which a cost that tells hardly anything apart does, too, and if
-the prior is mostly constant such a cost equals it in most pairs.
+small α the cost has to explain every move of the expert, which a cost that tells hardly anything apart does, too, and
+if the prior is mostly constant such a cost equals it in most pairs.
 
 **Reweighted ℓ1** (Candès, Wakin and Boyd, 2008) is a practical stand-in for the ℓ0 norm, the number of pairs that
 differ. Each round solves the linear program with
