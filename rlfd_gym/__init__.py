@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlfd_gym.selection import alpha_path, occupancy_noise, select_alpha
     from rlfd_gym.smd import solve_smd
     from rlfd_gym.solution import History, Solution
+    from rlfd_gym.sparse import pinning_alpha, share_at_prior, solve_reweighted
     from rlfd_gym.trainer import RLfDTrainer
 
 __version__ = "0.1.0"
@@ -45,11 +46,14 @@ __all__ = [
     "noisy_expert",
     "occupancy_from_demonstrations",
     "occupancy_noise",
+    "pinning_alpha",
     "project_prior",
     "read_log",
     "register_envs",
     "select_alpha",
+    "share_at_prior",
     "solve_exact",
+    "solve_reweighted",
     "solve_smd",
 ]
 
@@ -69,10 +73,13 @@ _HOME = {
     "noisy_expert": "experts",
     "occupancy_from_demonstrations": "demonstrations",
     "occupancy_noise": "selection",
+    "pinning_alpha": "sparse",
     "project_prior": "exact",
     "read_log": "logs",
     "select_alpha": "selection",
+    "share_at_prior": "sparse",
     "solve_exact": "exact",
+    "solve_reweighted": "sparse",
     "solve_smd": "smd",
 }
 _NEEDS_IMITATION = {"RLfDTrainer"}

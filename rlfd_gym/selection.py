@@ -155,6 +155,8 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
     """
     if not isinstance(problem, RLfDProblem):
         raise TypeError(f"problem must be an RLfDProblem, got {type(problem).__name__}: the path needs exact solutions")
+    if problem.regulariser != "l2":
+        raise ValueError(f'problem must have regulariser="l2" for a path, got {problem.regulariser!r}')
     if alphas is None:
         grid = np.geomspace(*_ends(problem), _checks.integer("n_points", n_points, 2))
     else:
@@ -290,7 +292,7 @@ def _only(read: Demonstrations, which: Any) -> Demonstrations:
 
 def _point(problem: RLfDProblem, alpha: float) -> PathPoint:
     """Solve for one α and measure."""
-    solution = solve_exact(RLfDProblem(problem.mdp, problem.expert, problem.prior, alpha))
+    solution = solve_exact(problem.with_alpha(alpha))
     assert solution.cost is not None
     assert solution.value is not None
     slack = solution.cost - problem.mdp.flow_transpose(solution.value)

@@ -33,7 +33,7 @@ from rlfd_gym._world import World
 from rlfd_gym.exact import solve_exact
 from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
 from rlfd_gym.policies import TablePolicy
-from rlfd_gym.problem import RLfDProblem
+from rlfd_gym.problem import REGULARISERS, RLfDProblem
 from rlfd_gym.rewards import TableRewardNet, fit_reward_net, reward_table
 from rlfd_gym.selection import AlphaChoice, alpha_path, occupancy_noise, parse_rule, select_alpha
 from rlfd_gym.smd import keeps_runs, solve_smd
@@ -70,6 +70,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             demonstrations alone decide and the best answer is to do as the expert did. Or the name of a rule by which
             `train` chooses it and logs why: "regret-budget:0.05", "discrepancy" (two trajectories at least) or
             "l-curve", see `rlfd_gym.selection`. That takes the exact solver some fifty times as long.
+        regulariser: "l2", or "l1" to keep the learned cost exactly at the prior in most pairs; its alpha is a mass
+            per pair, see `rlfd_gym.sparse`, and has no default.
         discount: γ; by default the environment's, or 0.99 if it has none.
         solver: "exact", which needs tables, or "smd", Algorithm 1 of the paper. By default the first where it can be:
             Algorithm 1 needs millions of steps where γ is near one, and `duality_gap` says whether it had enough.
@@ -104,6 +106,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         venv: Any = None,
         prior: Prior | None = None,
         alpha: float | str | None = None,
+        regulariser: str = "l2",
         discount: float | None = None,
         solver: str | None = None,
         step_size: float | tuple[float, float] | None = None,
@@ -126,9 +129,9 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             ("solver", solver, SOLVERS),
             ("policy_kind", policy_kind, POLICY_KINDS),
             ("discounting", discounting, demos.DISCOUNTINGS),
+            ("regulariser", regulariser, REGULARISERS),
         ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+            _checks.one_of(name, value, known)
         if self._world.mdp is None and (solver == "exact" or policy_kind == "greedy"):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
         if reward_net is not None and not isinstance(reward_net, RewardNet):
@@ -136,8 +139,11 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         if reward_net is not None:
             self._world.check_spaces("reward_net", reward_net.observation_space, reward_net.action_space)
         self.solver, self.policy_kind, self.discounting = solver, policy_kind, discounting
+        self.regulariser = regulariser
         self.prior = None if prior is None else self._world.pairs_of("prior", prior)
         if alpha is None:
+            if prior is not None and regulariser == "l1":
+                raise ValueError('alpha has no default with regulariser="l1": see rlfd_gym.pinning_alpha for its range')
             alpha = 0.0 if prior is None else DEFAULT_ALPHA
         self.alpha_rule = alpha if isinstance(alpha, str) else None
         self.alpha = math.nan if isinstance(alpha, str) else _checks.number("alpha", alpha, 0.0)
@@ -145,8 +151,11 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
         if self.alpha_rule is not None:
             parse_rule(self.alpha_rule)
-            if solver != "exact":
-                raise ValueError(f'alpha={alpha!r} is a rule, which needs solver="exact" and tables; got {solver!r}')
+            if solver != "exact" or regulariser != "l2":
+                raise ValueError(
+                    f'alpha={alpha!r} is a rule, which needs solver="exact" with tables and regulariser="l2"; '
+                    f"got {solver!r} and {regulariser!r}"
+                )
         self._noise: float | None = None
         self._choice: AlphaChoice | None = None
         self.step_size, self.epsilon = step_size, epsilon
@@ -285,7 +294,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
 
         A reward net of your own is not written: save its `state_dict`.
         """
-        settings = ("solver", "step_size", "epsilon", "n_runs", "n_jobs", "policy_kind", "discounting")
+        settings: tuple[str, ...] = ("regulariser", "solver", "step_size", "epsilon", "n_runs", "n_jobs")
+        settings += ("policy_kind", "discounting")
         header: dict[str, Any] = {"settings": {name: getattr(self, name) for name in settings}}
         header["settings"] |= {
             "alpha": self.alpha if self.alpha_rule is None else self.alpha_rule,
@@ -338,9 +348,11 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             if expert is not None:
                 trainer._set_expert(expert, header.get("noise"))
             if "solution" in header and trainer._problem is not None:
+                if "choice" in header:
+                    trainer._settle(header["choice"]["alpha"])
                 trainer._adopt(_archive.unpack(header["solution"], arrays, trainer._problem))
                 if "choice" in header:
-                    trainer._take(AlphaChoice(solution=trainer.solution, **header["choice"]))
+                    trainer._choice = AlphaChoice(solution=trainer.solution, **header["choice"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} cannot be loaded ({type(error).__name__}: {error})") from error
         trainer._fit_own_net()
@@ -350,7 +362,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         """Pose the problem; under a rule its α is yet to be chosen."""
         if self.alpha_rule is not None:
             self.alpha = math.nan
-        self._problem = self._world.problem(expert, self.prior, 0.0 if math.isnan(self.alpha) else self.alpha)
+        alpha = 0.0 if math.isnan(self.alpha) else self.alpha
+        self._problem = self._world.problem(expert, self.prior, alpha, self.regulariser)
         self._noise, self._solution, self._choice = noise, None, None
 
     def _choose_alpha(self, problem: RLfDProblem, rule: str) -> None:
@@ -360,15 +373,15 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
                 'alpha="discrepancy" needs trajectories, to see how much they vary; for an occupancy give its ℓ1 '
                 'error, as in alpha="discrepancy:0.1"'
             )
-        self._take(select_alpha(alpha_path(problem), rule, noise=self._noise))
-        self._adopt(self.alpha_choice.solution)
+        self._choice = select_alpha(alpha_path(problem), rule, noise=self._noise)
+        self._settle(self._choice.alpha)
+        self._adopt(self._choice.solution)
         self.logger.info(f"{rule}: {self.alpha_choice.reason}")
 
-    def _take(self, choice: AlphaChoice) -> None:
+    def _settle(self, alpha: float) -> None:
         """Go on with the α that was chosen."""
         assert isinstance(self._problem, RLfDProblem)
-        self._choice, self.alpha = choice, choice.alpha
-        self._problem = RLfDProblem(self._problem.mdp, self._problem.expert, self.prior, self.alpha)
+        self.alpha, self._problem = alpha, self._problem.with_alpha(alpha)
 
     def _train_smd(
         self,

@@ -127,7 +127,7 @@ def learn(options: argparse.Namespace) -> Learned:
     problem = RLfDProblem(log.mdp, log.expert, scale.to_box(log.pair_values("prior", costs)))
     path = alpha_path(problem)
     if isinstance(alpha, float):
-        solution = solve_exact(RLfDProblem(log.mdp, log.expert, problem.prior, alpha))
+        solution = solve_exact(problem.with_alpha(alpha))
         return Learned(log, scale, path, alpha, solution, f"alpha = {alpha:g} was given")
     noise = None
     if parse_rule(alpha) == ("discrepancy", None) and log.episodes is not None:

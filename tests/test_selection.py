@@ -191,6 +191,7 @@ def test_the_bootstrap_depends_on_its_seed_alone():
 
 def test_errors_name_what_was_wrong(path):
     problem = path.problem
+    sparse = RLfDProblem(problem.mdp, problem.expert, problem.prior, 0.1, regulariser="l1")
     cases = [
         (lambda: select_alpha(path, "regret_budget"), ValueError, "did you mean 'regret-budget'"),
         (lambda: select_alpha(path, "lcurve"), ValueError, "did you mean 'l-curve'"),
@@ -203,6 +204,7 @@ def test_errors_name_what_was_wrong(path):
         (lambda: select_alpha(path, "regret-budget", budget=-1), ValueError, "budget must be"),
         (lambda: select_alpha(path, "discrepancy"), ValueError, "needs noise"),
         (lambda: select_alpha(list(path)), TypeError, "path must be what alpha_path returns, got list"),
+        (lambda: alpha_path(sparse), ValueError, 'problem must have regulariser="l2" for a path, got \'l1\''),
         (lambda: alpha_path(problem.mdp), TypeError, "problem must be an RLfDProblem, got TabularMDP"),
         (lambda: alpha_path(problem, [0.1, 0.0]), ValueError, "alphas must be positive"),
         (lambda: alpha_path(problem, []), ValueError, "at least one"),

@@ -900,7 +900,8 @@ def test_rules_that_cannot_be_followed_are_refused(make, inventory, careful, gue
     for settings, message in (
         ({"alpha": "regret-budgt", "prior": guess}, "did you mean 'regret-budget'"),
         ({"alpha": "l-curve"}, "prior is None, so alpha must be 0, got 'l-curve'"),
-        ({"alpha": "l-curve", "prior": guess, "solver": "smd"}, 'needs solver="exact" and tables; got .smd'),
+        ({"alpha": "l-curve", "prior": guess, "solver": "smd"}, 'solver="exact" with tables.*got .smd'),
+        ({"alpha": "l-curve", "prior": guess, "regulariser": "l1"}, 'regulariser="l2"; got .exact. and .l1'),
     ):
         with pytest.raises(ValueError, match=message):
             make(careful, inventory, **{"solver": "exact"} | settings)
@@ -912,3 +913,30 @@ def test_rules_that_cannot_be_followed_are_refused(make, inventory, careful, gue
         make(one, inventory, prior=guess, alpha="discrepancy", solver="exact")
     with pytest.raises(RuntimeError, match="alpha was given as a number"):
         make(careful, inventory, prior=guess, solver="exact").alpha_choice  # noqa: B018
+
+
+@pytest.mark.parametrize("solver", ["exact", "smd"])
+def test_the_regulariser_reaches_the_problem_and_is_saved(make, inventory, careful, guess, tmp_path, quiet, solver):
+    from rlfd_gym import RLfDProblem, RLfDTrainer, solve_exact
+
+    trainer = make(careful, inventory, prior=guess, alpha=0.01, regulariser="l1", solver=solver)
+    trainer.train(QUICK)
+    problem = RLfDProblem(inventory.mdp, careful, guess, 0.01, "l1")
+    if solver == "exact":
+        np.testing.assert_array_equal(trainer.solution.cost, solve_exact(problem).cost)
+    point = (getattr(trainer.solution, name) for name in ("cost", "value", "occupancy"))
+    assert trainer.duality_gap == pytest.approx(problem.duality_gap(*point), abs=1e-12)
+    trainer.save(tmp_path / "trainer.npz")
+    loaded = RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    assert loaded.regulariser == "l1"
+    if solver == "smd":
+        for one in (trainer, loaded):
+            one.train(QUICK)
+    np.testing.assert_array_equal(loaded.solution.cost, trainer.solution.cost)
+
+
+def test_l1_has_no_default_alpha(make, inventory, careful, guess):
+    with pytest.raises(ValueError, match='alpha has no default with regulariser="l1"'):
+        make(careful, inventory, prior=guess, regulariser="l1")
+    with pytest.raises(ValueError, match="regulariser must be one of l2, l1; got 'lasso'"):
+        make(careful, inventory, prior=guess, regulariser="lasso")
