@@ -68,6 +68,13 @@ def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *,
     return result
 
 
+def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
+    """`value` itself, if it is one of the names known."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+    return str(value)
+
+
 def integer(name: str, value: Any, low: int) -> int:
     """`value` as an int of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):

@@ -10,8 +10,9 @@ and sets, with z = 1/(1-γ),
     u ← clip(u - η z (e_{s(j)} - γ e_{s'} - e_{s(e)} + γ e_{s'_e}))
     μ ← normalise(μ ∘ exp(-η_μ n (c_k - z (u_{s(k)} - γ u_{s'_k})) e_k)).
 
-Coinciding indices add up. The output is the average of the iterates after each step. As at most 3 entries of c, 4 of u
-and one of μ move, all else is kept lazily:
+and with the ℓ1 regulariser αn sign(cᵢ - ĉᵢ), 0 at the kink, in the place of 2αn (cᵢ - ĉᵢ). Coinciding indices add up.
+The output is the average of the iterates after each step. As at most 3 entries of c, 4 of u and one of μ move, all else
+is kept lazily:
 
 **Sampling μ.** μ = w / Z with unnormalised weights w = exp(l) in a sum tree (`_tree`). The logarithm l is what is
 updated: a weight below exp(-700) is 0 in the tree but not lost, and a step too large for exp leads to a rescaling, not
@@ -144,7 +145,7 @@ class Constants(NamedTuple):
     """The constants of a step."""
 
     discount: float
-    pull: float  # 2αn η
+    pull: float  # 2αn η, or -αn η for the ℓ1 regulariser: the sign says which
     eta: float
     eta_value: float  # η / (1-γ)
     eta_mu: float  # n η_μ
@@ -173,13 +174,21 @@ def tables_of(mdp: TabularMDP, expert: FloatArray) -> Tables:
     return Tables(row_tables(mdp.transitions).view(np.float64), distribution_table(expert).view(np.float64))
 
 
+def signed_alpha(alpha: float, regulariser: str) -> float:
+    """α as the kernels want it: negative for the ℓ1 regulariser."""
+    return -alpha if regulariser == "l1" else alpha
+
+
 def constants(n_pairs: int, discount: float, alpha: float, *etas: float) -> Constants:
-    """The constants of a step from the parameters of the paper; etas are (η_cu, η_μ), or (η_w, η_u, η_μ) on a hull."""
+    """The constants of a step from the parameters of the paper, α signed.
+
+    etas are (η_cu, η_μ), or (η_w, η_u, η_μ) on a hull.
+    """
     scale = 1.0 / (1.0 - discount)
     eta, eta_value, eta_mu = etas[0], etas[-2], etas[-1]
     return Constants(
         discount,
-        2.0 * alpha * n_pairs * eta,
+        (2.0 * alpha if alpha > 0 else alpha) * n_pairs * eta,
         eta,
         eta_value * scale,
         n_pairs * eta_mu,
@@ -420,6 +429,9 @@ def update_box(pairs, steps, eta, pull, i, j, e):
     if pull > 0.0:
         anchor = pairs[i]
         move_cost(anchor, steps, pull * (anchor.prior - anchor.cost))
+    elif pull < 0.0:
+        anchor = pairs[i]
+        move_cost(anchor, steps, pull * np.sign(anchor.cost - anchor.prior))
     move_cost(pairs[j], steps, eta)
     move_cost(pairs[e], steps, -eta)
     clip_cost(pairs[i], steps)

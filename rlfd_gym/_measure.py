@@ -74,8 +74,7 @@ def measure(
         slack[i] = cost - scale * (value[pair.state] - discount * after)
         smallest = min(smallest, slack[i])
         if hull is None:
-            best = -np.sign(d) if alpha == 0.0 else min(max(pair.prior - d / (2.0 * alpha), -1.0), 1.0)
-            gap += (cost - best) * (alpha * (cost + best - 2.0 * pair.prior) + d)
+            gap += excess(cost, pair.prior, alpha, d)
         else:
             for k in range(len(linear)):
                 linear[k] += hull.basis[i, k] * (d - 2.0 * alpha * pair.prior)
@@ -89,6 +88,17 @@ def measure(
         gap += excess_of(hull.gram, linear, alpha, mean)
         change_weights = np.abs(hull.weight - mean).sum()
     return gap, change_cost / before, change_value / before, change_mu / before, change_weights / before
+
+
+@inlined
+def excess(cost, prior, alpha, d):
+    """By how much the penalty plus dc falls between c and its minimum on the box; alpha is negative for ℓ1."""
+    if alpha < 0.0:
+        best = min(max(prior, -1.0), 1.0) if abs(d) <= -alpha else -np.sign(d)
+        above = (d - alpha) * (max(cost, prior) - max(best, prior))
+        return above + (d + alpha) * (min(cost, prior) - min(best, prior))
+    best = -np.sign(d) if alpha == 0.0 else min(max(prior - d / (2.0 * alpha), -1.0), 1.0)
+    return (cost - best) * (alpha * (cost + best - 2.0 * prior) + d)
 
 
 @inlined

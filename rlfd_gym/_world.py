@@ -109,7 +109,7 @@ class World:
         return _checks.pair_vector(name, values, len(self.pair_states)).copy()
 
     def problem(
-        self, expert: FloatArray | SampledExpert, prior: ArrayLike | None, alpha: float
+        self, expert: FloatArray | SampledExpert, prior: ArrayLike | None, alpha: float, regulariser: str
     ) -> RLfDProblem | BlackBoxProblem:
         """RLfD_α in this environment."""
         if isinstance(expert, SampledExpert):
@@ -122,9 +122,10 @@ class World:
                 prior=prior,
                 alpha=alpha,
                 feasible=self.feasible,
+                regulariser=regulariser,
             )
         assert self.mdp is not None
-        return RLfDProblem(self.mdp, expert, prior, alpha)
+        return RLfDProblem(self.mdp, expert, prior, alpha, regulariser)
 
     def state_occupancy(self, policy: FloatArray, occupancy: FloatArray) -> FloatArray:
         """Where a policy goes; without tables, where the learned occupancy says it does."""

@@ -126,8 +126,13 @@ def read_demonstrations(demonstrations: Any) -> Demonstrations:
     return _transitions(items, single=False)
 
 
-def estimate_occupancy(read: Demonstrations, mdp: TabularMDP, *, discounting: str = "trajectory") -> FloatArray:
-    """μ̂ of the module's docstring, for demonstrations that were read already."""
+def estimate_occupancy(
+    read: Demonstrations, mdp: TabularMDP, *, discounting: str = "trajectory", policy: FloatArray | None = None
+) -> FloatArray:
+    """μ̂ of the module's docstring, for demonstrations that were read already.
+
+    `policy` replaces π̂ where more is known of the demonstrator than these demonstrations show.
+    """
     timed = _check_timed(read, discounting)
     pairs = demonstrated_pairs(read, mdp)
     counts = np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64)
@@ -137,7 +142,7 @@ def estimate_occupancy(read: Demonstrations, mdp: TabularMDP, *, discounting: st
     seen = np.bincount(pairs, weights=read.weights(mdp.discount), minlength=mdp.n_pairs)
     last, mass = read.next_states[read.ends], read.tails(mdp.discount)
     _warn_about_tails(float(mass[~absorbing_states(mdp)[last]].sum()))
-    policy = policy_of(mdp, counts)
+    policy = policy_of(mdp, counts) if policy is None else policy
     start = (1 - mdp.discount) * np.bincount(last, weights=mass, minlength=mdp.n_states)
     tail = solve_discounted(
         policy_chain(mdp, policy).T.tocsr(), np.asarray(start, dtype=np.float64), mdp.discount, norm=1

@@ -29,6 +29,11 @@ that are quick, solves the linear program, and as an interior point method retur
 which tells the expert's actions from others as clearly as the box allows. "first-order", and "auto" on the rest, return
 the constant cost nearest to the prior: optimal for certain, at any size, and of no further use. Of all the costs that
 explain the expert, `project_prior` finds the one nearest to the prior, the limit of the solutions as α → 0.
+
+**`regulariser="l1"`** makes it a linear program ("lp", by HiGHS, see `rlfd_gym._linear`), which ends at a vertex and
+closes the gap to rounding; the promise is `QP_GAP`, as for "qp". "auto" takes it at any size, since the matrix-free
+method knows the quadratic only: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250,000 about 25 s. At α = 0
+the regularisers coincide and "auto" does what it does for "l2".
 """
 
 from __future__ import annotations
@@ -41,14 +46,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from rlfd_gym import _checks, first_order
+from rlfd_gym import _checks, _linear, first_order
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.first_order import Best
 from rlfd_gym.mdp import TabularMDP
 from rlfd_gym.problem import RLfDProblem
 from rlfd_gym.solution import Solution
 
-METHODS = ("auto", "qp", "first-order")
+METHODS = {"l2": ("auto", "qp", "first-order"), "l1": ("auto", "lp")}
 QP_GAP = 1e-6
 FIRST_ORDER_GAP = 0.01
 QP_PAIRS = 100_000
@@ -67,10 +72,11 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         problem: the learning problem. The expert may be an occupancy or an estimate of one.
         method: "qp" (interior point with factorisations, to 1e-6), "first-order" (matrix-free, to 1% of the value), or
             "auto", which chooses by the structure of the transitions; see the module's docstring, also for α = 0.
+            With `regulariser="l1"` there is "lp" (to 1e-6), which "auto" takes, too.
 
     Returns:
-        A solution whose `method` says what was used. `n_iterations` counts the interior point steps of "qp", or the
-        products with the matrix of "first-order".
+        A solution whose `method` says what was used. `n_iterations` counts the interior point steps of "qp" and "lp",
+        or the products with the matrix of "first-order".
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -83,10 +89,11 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
     """
     if not isinstance(problem, RLfDProblem):
         raise TypeError(f"problem must be an RLfDProblem, got {type(problem).__name__}")
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    _checks.one_of(f'with regulariser="{problem.regulariser}", method', method, METHODS[problem.regulariser])
     best = Best(problem, FIRST_ORDER_GAP, QP_GAP)
-    if method == "auto":
+    if problem.regulariser == "l1" and (method == "lp" or problem.alpha > 0):
+        method, iterations = "lp", _linear_program(best)
+    elif method == "auto":
         method, iterations = _solve_by_structure(best)
     elif method == "qp":
         iterations = _quadratic_program(best)
@@ -256,6 +263,16 @@ def _quadratic_program(best: Best) -> int:
     best.relative, best.absolute = 0.0, QP_GAP * max(1.0, best.upper)
     if best.gap > QP_GAP:
         best.offer(cost, value, mu)
+    if best.gap > QP_GAP:
+        _polish(best)
+    return iterations
+
+
+def _linear_program(best: Best) -> int:
+    """Improve `best` by HiGHS and, if need be, by repairing its point; returns the interior point steps."""
+    cost, value, mu, iterations = _linear.linear_program(best.problem)
+    best.offer(cost, np.clip(value, -1.0, 1.0), mu)
+    best.relative, best.absolute = 0.0, QP_GAP * max(1.0, best.upper)
     if best.gap > QP_GAP:
         _polish(best)
     return iterations

@@ -1,15 +1,29 @@
-"""Experts to learn from when there is no human at hand: each is a true occupancy measure.
+"""Experts to learn from when there is no human at hand: as a true occupancy measure, or seen in trajectories.
 
 An expert who is optimal for a wrong cost is `mdp.optimal(wrong_cost).occupancy`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import FloatArray
+from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.occupancy import check_policy
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """One trajectory, with the names that imitation has for its parts: one more state than actions."""
+
+    obs: IntArray = field(repr=False)
+    acts: IntArray = field(repr=False)
+    terminal: bool = False
 
 
 def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
@@ -22,3 +36,31 @@ def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
     """
     share = _checks.number("noise", noise, 0.0, 1.0)
     return mdp.occupancy_of((1 - share) * mdp.optimal(cost).policy + share * mdp.uniform_policy())
+
+
+def demonstrate(mdp: TabularMDP, policy: ArrayLike, n_trajectories: int, length: int, seed: int) -> list[Walk]:
+    """Trajectories of a policy, drawn from the tables for all of them at a time: no environment is needed.
+
+    >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
+    >>> [walk] = demonstrate(mdp, [0, 1, 1], n_trajectories=1, length=3, seed=0)       # moves, then stays
+    >>> walk.obs.tolist(), walk.acts.tolist()
+    ([0, 1, 1, 1], [1, 0, 0])
+    """
+    pi, rng = check_policy(mdp, policy), np.random.default_rng(seed)
+    number, steps = _checks.integer("n_trajectories", n_trajectories, 1), _checks.integer("length", length, 1)
+    choices = sp.csr_array((pi, np.arange(mdp.n_pairs), mdp.state_starts), shape=(mdp.n_states, mdp.n_pairs))
+    states, pairs = np.empty((steps + 1, number), dtype=np.int64), np.empty((steps, number), dtype=np.int64)
+    states[0] = rng.choice(mdp.n_states, size=number, p=mdp.initial)
+    for t in range(steps):
+        pairs[t] = _draw(choices, states[t], rng)
+        states[t + 1] = _draw(mdp.transitions, pairs[t], rng)
+    return [Walk(states[:, k].copy(), mdp.pair_actions[pairs[:, k]]) for k in range(number)]
+
+
+def _draw(matrix: sp.csr_array, rows: IntArray, rng: np.random.Generator) -> IntArray:
+    """A column for each row, by the probabilities in it: the entries laid end to end are one long distribution."""
+    ends = np.cumsum(matrix.data)
+    before = np.concatenate([[0.0], ends])[matrix.indptr]
+    chance = before[rows] + rng.random(len(rows)) * (before[rows + 1] - before[rows])
+    entry = np.searchsorted(ends, chance, side="right")
+    return np.asarray(matrix.indices[np.clip(entry, matrix.indptr[rows], matrix.indptr[rows + 1] - 1)], dtype=np.int64)

@@ -80,12 +80,15 @@ class HullProblem:
     n_pairs: int
     n_states: int
     discount: float
+    regulariser: ClassVar[str] = "l2"
     STEPS: ClassVar[tuple[str, ...]] = ("weights", "value", "occupancy")  # what has a step size of its own
 
     def __init__(self, problem: RLfDProblem, basis: ArrayLike) -> None:
         """Check and copy."""
         if not isinstance(problem, RLfDProblem):
             raise TypeError(f"problem must be an RLfDProblem, got {type(problem).__name__}")
+        if problem.regulariser != "l2":
+            raise ValueError(f'problem must have regulariser="l2" on a hull, got {problem.regulariser!r}')
         columns = np.clip(check_basis(basis, problem.n_pairs), -1.0, 1.0)  # outside by rounding at most
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "basis", np.ascontiguousarray(columns))

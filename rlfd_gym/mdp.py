@@ -155,6 +155,34 @@ class TabularMDP:
         """
         return adapters.model_of_env(env, discount=discount, initial=initial)[0]
 
+    @classmethod
+    def from_transitions(
+        cls,
+        transitions: Any,
+        *,
+        discount: float,
+        smoothing: float = 0.0,
+        unvisited: str = "infeasible",
+        initial: ArrayLike | None = None,
+        **columns: Any,
+    ) -> TabularMDP:
+        """The MDP estimated from logged transitions, where there is no simulator.
+
+        Reads arrays `(states, actions, next_states)`, imitation's trajectories or transitions, a DataFrame, or the path
+        of a CSV or parquet file; `columns` (`state=`, `action=`, `next_state=`, `episode=`, `time=`) names what to read
+        there. P is estimated by counts plus `smoothing`; `unvisited` says what becomes of pairs that the log does not
+        show. A warning tells of bad rows. `rlfd_gym.read_log` has the details, and returns the labels of the states and
+        actions, the expert's occupancy and the full report along with this MDP.
+
+        >>> mdp = TabularMDP.from_transitions(([0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1]), discount=0.9)
+        >>> mdp.transitions.toarray().tolist()      # the pairs (0, 0), (0, 1) and (1, 0)
+        [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]]
+        """
+        from rlfd_gym.logs import read_log  # it stands on this module
+
+        options = {"smoothing": smoothing, "unvisited": unvisited, "initial": initial, **columns}
+        return read_log(transitions, discount=discount, **options).mdp
+
     @property
     def n_pairs(self) -> int:
         """How many feasible state-action pairs there are."""

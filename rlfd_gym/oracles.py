@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.problem import ConvergenceTheorem
+from rlfd_gym.problem import REGULARISERS, ConvergenceTheorem
 
 
 class TransitionOracle(Protocol):
@@ -80,6 +80,7 @@ class BlackBoxProblem(ConvergenceTheorem):
         discount: γ.
         prior: ĉ over pairs. `None` needs `alpha=0`.
         alpha: how much the prior weighs.
+        regulariser: "l2" or "l1", as in `RLfDProblem`.
         feasible: (n_states, n_actions), which actions each state offers; by default all.
 
     Example:
@@ -105,6 +106,7 @@ class BlackBoxProblem(ConvergenceTheorem):
     state_starts: IntArray = field(repr=False)
     expert_pairs: IntArray = field(repr=False)
     n_pairs: int
+    regulariser: str = "l2"
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class BlackBoxProblem(ConvergenceTheorem):
         prior: ArrayLike | None = None,
         alpha: float = 0.0,
         feasible: ArrayLike | None = None,
+        regulariser: str = "l2",
     ) -> None:
         """Check, and number the feasible pairs."""
         if not callable(getattr(oracle, "sample_next", None)):
@@ -139,6 +142,7 @@ class BlackBoxProblem(ConvergenceTheorem):
             "discount": _checks.discount_factor(discount),
             "prior": guess,
             "alpha": weight,
+            "regulariser": _checks.one_of("regulariser", regulariser, REGULARISERS),
             "pair_states": states,
             "pair_actions": actions,
             "state_starts": np.concatenate([[0], np.cumsum(mask.sum(axis=1))]),

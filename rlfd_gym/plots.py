@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+
+    from rlfd_gym.selection import AlphaChoice, AlphaPath
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F",
@@ -208,6 +211,54 @@ def draw_orders(
     axis.locator_params(integer=True)
     axis.set_xlabel("stock on hand (units)")
     axis.set_ylabel("order (units)")
+
+
+def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
+    """What is traded along α, as shares of the most that the path has, and in how many states the policy changes.
+
+    Below, each step of the path counts the states in which another action becomes the most likely one, among those
+    that the apprentice visits before and after. The `choices` of `select_alpha` are marked by their rules.
+
+    >>> import gymnasium as gym, rlfd_gym
+    >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+    >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
+    >>> path = rlfd_gym.alpha_path(rlfd_gym.RLfDProblem(env.mdp, expert, env.cost_for(4, 2, 14)), n_points=5)
+    >>> plot_path(path, [rlfd_gym.select_alpha(path, "l-curve")]).axes[0].get_xscale()
+    'log'
+    """
+    figure, axes = new_figure(2, 1, (6.4, 5.2), sharex=True, height_ratios=(3, 1))
+    trade, changes = axes[:, 0]
+    alphas = np.array([point.alpha for point in path])
+    for name, label, colour in (
+        ("distance", "distance of the cost from the prior", COLOURS["prior"]),
+        ("regret", "expert's regret under the learned cost", COLOURS["expert"]),
+        ("departure", "departure of the apprentice from the expert", COLOURS["apprentice"]),
+    ):
+        values = np.array([getattr(point, name) for point in path])
+        most = float(values.max())
+        trade.plot(alphas, values / most if most > 0 else values, color=colour, label=f"{label} (most: {most:.2g})")
+    for choice, style in zip(choices, ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1))), strict=False):
+        trade.axvline(choice.alpha, color=GREY, linestyle=style, label=f"α = {choice.alpha:.2g} by {choice.rule}")
+    trade.set_xscale("log")
+    trade.set_ylabel("share of the most")
+    counts = [_changes(path.problem.mdp, a.solution.occupancy, b.solution.occupancy) for a, b in pairwise(path)]
+    changes.bar(alphas[:-1], counts, width=np.diff(alphas), align="edge", color=COLOURS["apprentice"])
+    changes.yaxis.get_major_locator().set_params(integer=True)
+    changes.set_ylabel("states that\nchange action")
+    changes.set_xlabel("α, the weight of the prior")
+    legend_below(figure, columns=1)
+    return figure
+
+
+def _changes(mdp: TabularMDP, before: FloatArray, after: FloatArray) -> int:
+    """In how many states, visited by both occupancies, another action became the most likely."""
+    share = np.minimum(mdp.sum_by_state(before), mdp.sum_by_state(after))
+    first, then = (
+        np.asarray(x) >= np.maximum.reduceat(x, mdp.state_starts[:-1])[mdp.pair_states] * (1 - 1e-3)
+        for x in (before, after)
+    )
+    kept = mdp.sum_by_state((first & then).astype(np.float64)) > 0
+    return int(np.sum(~kept & (share > 1e-6)))
 
 
 def _most_likely(mdp: TabularMDP, policy: FloatArray) -> FloatArray:

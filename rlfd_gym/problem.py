@@ -40,6 +40,21 @@ and their absolute values add up to at most 2(1+γ), so ‖x - y‖² ≤ 2(1+γ
     v_cu = 4α²n²D² + 8αD + 2 + 2(1+γ)²/(1-γ)².
 
 A prior outside the box is allowed; `bound="paper"` then replaces the 2 that it has for max|c - ĉ| by max(2, D).
+
+**`regulariser="l1"`** has α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ, in the place of α‖c - ĉ‖², and leaves
+the cost exactly at the prior where there is no strong reason to move it. The best answer stays at the prior, cut to the
+box, while |dᵢ| ≤ αᵢ, and is the end -sign(dᵢ) of the box beyond. The slope of αᵢ|x - ĉᵢ| + dᵢx is dᵢ - αᵢ left of ĉᵢ
+and dᵢ + αᵢ right of it. Integrated from c*ᵢ to cᵢ, the first term of the gap is
+
+    Σᵢ (dᵢ + αᵢ) (max(cᵢ, ĉᵢ) - max(c*ᵢ, ĉᵢ)) + (dᵢ - αᵢ) (min(cᵢ, ĉᵢ) - min(c*ᵢ, ĉᵢ)),
+
+again without a negative summand. The subgradient has α sign(cᵢ - ĉᵢ), which at the kink is 0, the shortest there is.
+Its estimator has a = αn sign(cᵢ - ĉᵢ), so E a² ≤ α²n², 2 E[a wᵢ] ≤ 2α‖μ_E - μ‖₁ ≤ 4α, and
+
+    v_cu = α²n² + 4α + 2 + 2(1+γ)²/(1-γ)².
+
+The paper has no lemma for this one. The theorem's proof needs convexity and second moments only, so it carries over.
+What α means here, and how to choose it, is in `rlfd_gym.sparse`.
 """
 
 from __future__ import annotations
@@ -56,6 +71,7 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp import TabularMDP
 
 BOUNDS = ("corrected", "paper")
+REGULARISERS = ("l2", "l1")
 FEASIBILITY = 1e-9  # how far outside its set a point may be by rounding
 
 
@@ -67,15 +83,19 @@ class ConvergenceTheorem:
     discount: float
     prior: FloatArray
     alpha: float
+    regulariser: str = "l2"
     STEPS: ClassVar[tuple[str, ...]] = ("cost and value", "occupancy")  # what has a step size of its own
 
     def second_moments(self, bound: str = "corrected") -> tuple[float, float]:
         """(v_cu, v_μ), the bounds on the second moments of the two gradient estimators."""
-        if bound not in BOUNDS:
-            raise ValueError(f"bound must be one of {', '.join(BOUNDS)}; got {bound!r}")
+        _checks.one_of("bound", bound, BOUNDS)
         n, gamma, alpha = self.n_pairs, self.discount, self.alpha
         distance = 1.0 + float(np.abs(self.prior).max())
-        if bound == "paper":
+        if self.regulariser == "l1":
+            if bound == "paper":
+                raise ValueError('bound="paper" is a lemma on regulariser="l2"; for "l1" there is bound="corrected"')
+            v_cu = (alpha * n) ** 2 + 4 * alpha + 2 + 2 * ((1 + gamma) / (1 - gamma)) ** 2
+        elif bound == "paper":
             v_cu = 16 * alpha**2 * n * max(2.0, distance) ** 2 + 4 * (1 + gamma**2) / (1 - gamma) ** 2 + 8
         else:
             v_cu = 4 * (alpha * n * distance) ** 2 + 8 * alpha * distance + 2 + 2 * ((1 + gamma) / (1 - gamma)) ** 2
@@ -112,6 +132,9 @@ class RLfDProblem(ConvergenceTheorem):
         expert: μ_E, the expert's occupancy over pairs: exact, or estimated from demonstrations.
         prior: ĉ, the guess of the cost over pairs; it may leave [-1, 1]. `None` needs `alpha=0`.
         alpha: α ≥ 0. At 0 the expert is imitated; the larger, the more the prior decides.
+        regulariser: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁, which keeps most pairs exactly at the prior. The two need
+            different α, see `rlfd_gym.sparse`.
+        weights: with "l1" and `solve_exact`, how much the prior of each pair weighs, as a multiple of `alpha`.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -132,14 +155,30 @@ class RLfDProblem(ConvergenceTheorem):
     n_pairs: int
     n_states: int
     discount: float
+    regulariser: str = "l2"
+    weights: FloatArray | None = field(default=None, repr=False)
 
-    def __init__(self, mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike | None = None, alpha: float = 0.0) -> None:
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        expert: ArrayLike,
+        prior: ArrayLike | None = None,
+        alpha: float = 0.0,
+        regulariser: str = "l2",
+        weights: ArrayLike | None = None,
+    ) -> None:
         """Check and copy."""
         if not isinstance(mdp, TabularMDP):
             raise TypeError(f"mdp must be a TabularMDP, got {type(mdp).__name__}; see TabularMDP.from_env")
         mu = _checks.distribution("expert", expert, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)").copy()
         guess, weight = _checks.prior_and_alpha(prior, alpha, mdp.n_pairs)
+        _checks.one_of("regulariser", regulariser, REGULARISERS)
+        if weights is not None:
+            if regulariser != "l1":
+                raise ValueError(f'weights need regulariser="l1", got {regulariser!r}')
+            weights = _checks.nonnegative("weights", _checks.pair_vector("weights", weights, mdp.n_pairs)).copy()
         values = {"mdp": mdp, "expert": mu, "prior": guess, "alpha": weight}
+        values |= {"regulariser": regulariser, "weights": weights}
         sizes = {"n_pairs": mdp.n_pairs, "n_states": mdp.n_states, "discount": mdp.discount}
         for name, value in (values | sizes).items():
             object.__setattr__(self, name, value)
@@ -150,22 +189,53 @@ class RLfDProblem(ConvergenceTheorem):
         self.__dict__.update(state)
         _checks.lock(self)
 
+    def with_alpha(self, alpha: float) -> RLfDProblem:
+        """The same problem with another α."""
+        return RLfDProblem(self.mdp, self.expert, self.prior, alpha, self.regulariser, self.weights)
+
+    @property
+    def pair_alpha(self) -> FloatArray:
+        """αᵢ, how much the prior of each pair weighs."""
+        return self.alpha * (np.ones(self.n_pairs) if self.weights is None else self.weights)
+
+    def second_moments(self, bound: str = "corrected") -> tuple[float, float]:
+        """(v_cu, v_μ), the bounds on the second moments of the two gradient estimators."""
+        if self.weights is not None:
+            raise ValueError("weights: Algorithm 1 and its theorem take none; use solve_exact")
+        return super().second_moments(bound)
+
+    def penalty(self, cost: FloatArray) -> float:
+        """The distance to the prior in RLfD_α: α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
+        if self.regulariser == "l1":
+            return float(self.pair_alpha @ np.abs(cost - self.prior))
+        return float(self.alpha * np.sum((cost - self.prior) ** 2))
+
     def lagrangian(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
         """L(c, u, μ)."""
         c, u, mu = self._point(cost, value, occupancy)
-        return float(self.alpha * np.sum((c - self.prior) ** 2) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
+        return float(self.penalty(c) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
 
     def gradients(
         self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(∇_c L, ∇_u L, -∇_μ L): the directions that Algorithm 1 estimates, each to be descended."""
+        """(∇_c L, ∇_u L, -∇_μ L): the directions that Algorithm 1 estimates, each to be descended.
+
+        With "l1" the first is a subgradient, the penalty's part of which is 0 where c = ĉ.
+        """
         c, u, mu = self._point(cost, value, occupancy)
         d = self.expert - mu
-        return 2 * self.alpha * (c - self.prior) + d, -self.mdp.flow(d), c - self.mdp.flow_transpose(u)
+        l1 = self.regulariser == "l1"
+        pull = self.pair_alpha * np.sign(c - self.prior) if l1 else 2 * self.alpha * (c - self.prior)
+        return pull + d, -self.mdp.flow(d), c - self.mdp.flow_transpose(u)
 
     def best_cost(self, occupancy: ArrayLike) -> FloatArray:
-        """c*(μ), the cost in the box that minimises L for this μ; 0 where α = 0 and every cost does."""
+        """c*(μ), the cost in the box that minimises L for this μ.
+
+        Where several do, it is the prior cut to the box with "l1", and 0 with "l2" (where it takes α = 0).
+        """
         d = self.expert - np.asarray(occupancy, dtype=np.float64)
+        if self.regulariser == "l1":
+            return np.where(np.abs(d) <= self.pair_alpha, np.clip(self.prior, -1.0, 1.0), -np.sign(d))
         if self.alpha == 0:
             return -np.sign(d)
         return np.clip(self.prior - d / (2 * self.alpha), -1.0, 1.0)
@@ -182,17 +252,23 @@ class RLfDProblem(ConvergenceTheorem):
     def _upper_and_gap(self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
         """The upper bound, and the gap as the sum of its three terms."""
         c, u, mu = self._feasible_point(cost, value, occupancy)
-        d, best = self.expert - mu, self.best_cost(mu)
-        excess = np.sum((c - best) * (self.alpha * (c + best - 2 * self.prior) + d))
-        return self._upper_and_sum(c, u, mu, excess)
+        return self._upper_and_sum(c, u, mu, self._excess(c, self.best_cost(mu), self.expert - mu))
 
     def _upper_and_sum(self, c: FloatArray, u: FloatArray, mu: FloatArray, excess: float) -> tuple[float, float]:
         """The upper bound, and the gap from its first term: how far the cost is from the best answer to μ."""
         q = c - self.mdp.flow_transpose(u)
         imbalance = self.mdp.flow(self.expert - mu)
-        upper = self.alpha * np.sum((c - self.prior) ** 2) + self.expert @ q - q.min()
+        upper = self.penalty(c) + self.expert @ q - q.min()
         gap = excess + mu @ (q - q.min()) + np.abs(imbalance).sum() - u @ imbalance
         return float(upper), float(max(gap, 0.0))
+
+    def _excess(self, c: FloatArray, best: FloatArray, d: FloatArray) -> float:
+        """The first term of the gap: by how much L falls between c and the best answer, without a negative summand."""
+        if self.regulariser == "l1":
+            alpha, prior = self.pair_alpha, self.prior
+            above = (d + alpha) * (np.maximum(c, prior) - np.maximum(best, prior))
+            return float(np.sum(above + (d - alpha) * (np.minimum(c, prior) - np.minimum(best, prior))))
+        return float(np.sum((c - best) * (self.alpha * (c + best - 2 * self.prior) + d)))
 
     def _point(
         self, cost: ArrayLike, value: ArrayLike, occupancy: ArrayLike

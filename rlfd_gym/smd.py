@@ -2,7 +2,8 @@
 
 The estimators are those of the paper's equations gradCU and mu_grad, the projections those of Algorithm 1, and the
 answer is the average of the iterates, averaged over independent runs. What a step does, and why it costs O(log n), is
-in `_kernels`; what the theorem says about step sizes is in `problem`.
+in `_kernels`; what the theorem says about step sizes is in `problem`. With the ℓ1 regulariser the estimators are those
+of a subgradient.
 
 Runs start at random points as in the paper: c and u uniform in their boxes, μ uniform in the simplex. With the
 theorem's step sizes μ starts at 1/n instead, because the proof needs KL(μ, μ_0) ≤ log n. On a hull the weights w are
@@ -100,6 +101,8 @@ def solve_smd(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be an RLfDProblem or a BlackBoxProblem, got {type(problem).__name__}")
+    if isinstance(problem, RLfDProblem) and problem.weights is not None:
+        raise ValueError("weights: Algorithm 1 and its theorem take none; use solve_exact")
     if initial is not None and epsilon is not None:
         raise ValueError("initial and epsilon exclude each other: the theorem's steps are counted from the start")
     jobs = _checks.integer("n_jobs", n_jobs, -(2**31))
@@ -260,12 +263,12 @@ def _checked_initial(problem: Problem, initial: Solution | None) -> None:
         raise ValueError("initial must be a solution of the same problem by solve_smd that kept its runs")
 
 
-def _fingerprint(problem: Problem) -> tuple[float, ...]:
-    """Numbers that tell problems apart."""
+def _fingerprint(problem: Problem) -> tuple[float | str, ...]:
+    """What tells problems apart."""
     expert = problem.expert_pairs if isinstance(problem, BlackBoxProblem) else problem.expert
     basis = (problem.basis,) if isinstance(problem, HullProblem) else ()
     arrays = (zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in (expert, problem.prior, *basis))
-    return (problem.n_pairs, problem.n_states, problem.discount, problem.alpha, *arrays)
+    return (problem.n_pairs, problem.n_states, problem.discount, problem.alpha, problem.regulariser, *arrays)
 
 
 def _start_point(problem: Problem, rng: np.random.Generator, uniform: bool) -> Point | HullPoint:
@@ -349,12 +352,13 @@ def _run_batch(
     mdp = problem.mdp
     basis = problem.basis if isinstance(problem, HullProblem) else None
     tables = _kernels.tables_of(mdp, problem.expert)
-    step = tuple(_kernels.constants(mdp.n_pairs, mdp.discount, problem.alpha, *plan.etas))
+    alpha = _kernels.signed_alpha(problem.alpha, problem.regulariser)
+    step = tuple(_kernels.constants(mdp.n_pairs, mdp.discount, alpha, *plan.etas))
     samples = np.empty((CHUNK, _kernels.DRAWS), np.int32)
     draws = np.empty((CHUNK, _kernels.DRAWS))
     p, every = mdp.transitions, plan.record_every
     scratch = np.empty(mdp.n_pairs), np.empty(mdp.n_states), np.empty(mdp.n_states)
-    gap_of = (p.data, p.indices, p.indptr, problem.expert, problem.alpha, *scratch)
+    gap_of = (p.data, p.indices, p.indptr, problem.expert, alpha, *scratch)
     batch = _Batch()
     for state in runs:
         rng = _copy_generator(state.generator)
@@ -439,7 +443,8 @@ def _lockstep(
     )
     levels = started[0].levels
     expert_table = distribution_table(problem.expert.weights).view(np.float64)
-    step = tuple(_kernels.constants(problem.n_pairs, problem.discount, problem.alpha, *plan.etas))
+    alpha = _kernels.signed_alpha(problem.alpha, problem.regulariser)
+    step = tuple(_kernels.constants(problem.n_pairs, problem.discount, alpha, *plan.etas))
     samples = np.empty((n_runs, _kernels.DRAWS), np.int64)
     block = np.empty((n_runs, 256, _kernels.DRAWS))
     done, finished = 0, True

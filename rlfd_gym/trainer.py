@@ -12,6 +12,7 @@ environment that merely draws next states (`sample_next`) Algorithm 1 runs on dr
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +33,9 @@ from rlfd_gym._world import World
 from rlfd_gym.exact import solve_exact
 from rlfd_gym.oracles import BlackBoxProblem, SampledExpert
 from rlfd_gym.policies import TablePolicy
-from rlfd_gym.problem import RLfDProblem
+from rlfd_gym.problem import REGULARISERS, RLfDProblem
 from rlfd_gym.rewards import TableRewardNet, fit_reward_net, reward_table
+from rlfd_gym.selection import AlphaChoice, alpha_path, occupancy_noise, parse_rule, select_alpha
 from rlfd_gym.smd import keeps_runs, solve_smd
 from rlfd_gym.solution import Solution
 
@@ -65,7 +67,11 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         prior: ĉ, the guess of the cost, best in [-1, 1]: a vector over pairs, a (n_states, n_actions) table, or a
             function of (state, action).
         alpha: how much the prior weighs. By default 0.1, the paper's value, with a prior, and 0 without, where the
-            demonstrations alone decide and the best answer is to do as the expert did.
+            demonstrations alone decide and the best answer is to do as the expert did. Or the name of a rule by which
+            `train` chooses it and logs why: "regret-budget:0.05", "discrepancy" (two trajectories at least) or
+            "l-curve", see `rlfd_gym.selection`. That takes the exact solver some fifty times as long.
+        regulariser: "l2", or "l1" to keep the learned cost exactly at the prior in most pairs; its alpha is a mass
+            per pair, see `rlfd_gym.sparse`, and has no default.
         discount: γ; by default the environment's, or 0.99 if it has none.
         solver: "exact", which needs tables, or "smd", Algorithm 1 of the paper. By default the first where it can be:
             Algorithm 1 needs millions of steps where γ is near one, and `duality_gap` says whether it had enough.
@@ -99,7 +105,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         *,
         venv: Any = None,
         prior: Prior | None = None,
-        alpha: float | None = None,
+        alpha: float | str | None = None,
+        regulariser: str = "l2",
         discount: float | None = None,
         solver: str | None = None,
         step_size: float | tuple[float, float] | None = None,
@@ -122,9 +129,9 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             ("solver", solver, SOLVERS),
             ("policy_kind", policy_kind, POLICY_KINDS),
             ("discounting", discounting, demos.DISCOUNTINGS),
+            ("regulariser", regulariser, REGULARISERS),
         ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+            _checks.one_of(name, value, known)
         if self._world.mdp is None and (solver == "exact" or policy_kind == "greedy"):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
         if reward_net is not None and not isinstance(reward_net, RewardNet):
@@ -132,12 +139,25 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         if reward_net is not None:
             self._world.check_spaces("reward_net", reward_net.observation_space, reward_net.action_space)
         self.solver, self.policy_kind, self.discounting = solver, policy_kind, discounting
+        self.regulariser = regulariser
         self.prior = None if prior is None else self._world.pairs_of("prior", prior)
         if alpha is None:
+            if prior is not None and regulariser == "l1":
+                raise ValueError('alpha has no default with regulariser="l1": see rlfd_gym.pinning_alpha for its range')
             alpha = 0.0 if prior is None else DEFAULT_ALPHA
-        self.alpha = _checks.number("alpha", alpha, 0.0)
-        if prior is None and self.alpha > 0:
+        self.alpha_rule = alpha if isinstance(alpha, str) else None
+        self.alpha = math.nan if isinstance(alpha, str) else _checks.number("alpha", alpha, 0.0)
+        if prior is None and self.alpha != 0:
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
+        if self.alpha_rule is not None:
+            parse_rule(self.alpha_rule)
+            if solver != "exact" or regulariser != "l2":
+                raise ValueError(
+                    f'alpha={alpha!r} is a rule, which needs solver="exact" with tables and regulariser="l2"; '
+                    f"got {solver!r} and {regulariser!r}"
+                )
+        self._noise: float | None = None
+        self._choice: AlphaChoice | None = None
         self.step_size, self.epsilon = step_size, epsilon
         self.n_runs, self.n_jobs = _checks.integer("n_runs", n_runs, 1), n_jobs
         seeds = np.random.default_rng(0 if rng is None else rng).integers(2**63, size=2)
@@ -155,7 +175,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
     def set_demonstrations(self, demonstrations: Any) -> None:
         """Set or replace the demonstrations; what was learned stays in `policy` until `train` is called again."""
         expert: FloatArray | SampledExpert
-        world = self._world
+        world, noise = self._world, None
         if isinstance(demonstrations, np.ndarray):
             if world.mdp is None:
                 raise ValueError("demonstrations: an occupancy has no next states, which env without tables needs")
@@ -172,9 +192,11 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
                 )
             else:
                 expert = demos.estimate_occupancy(read, world.mdp, discounting=self.discounting)
+                if self.alpha_rule == "discrepancy":
+                    noise = occupancy_noise(read, world.mdp, discounting=self.discounting, seed=self._seed)
             if read.lengths is not None:  # last: it remembers the horizon, which that of refused ones must not become
                 self._check_fixed_horizon(read.lengths.tolist())
-        self._set_expert(expert)
+        self._set_expert(expert, noise)
 
     def train(
         self,
@@ -204,7 +226,10 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             raise RuntimeError("there are no demonstrations yet: pass them to the constructor or set_demonstrations()")
         if self.solver == "exact":
             assert isinstance(self._problem, RLfDProblem)
-            self._adopt(solve_exact(self._problem))
+            if self.alpha_rule is None:
+                self._adopt(solve_exact(self._problem))
+            elif self._choice is None:
+                self._choose_alpha(self._problem, self.alpha_rule)
             self._log(None)
             if callback is not None:
                 callback(self.solution.n_iterations)
@@ -251,6 +276,14 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         return self.solution.duality_gap
 
     @property
+    def alpha_choice(self) -> AlphaChoice:
+        """What the rule has chosen, and why; only where `alpha` was the name of a rule, and after `train`."""
+        if self._choice is None:
+            why = "alpha was given as a number" if self.alpha_rule is None else "call train() first"
+            raise RuntimeError(f"no alpha has been chosen: {why}")
+        return self._choice
+
+    @property
     def cost_table(self) -> FloatArray:
         """The learned cost, (n_states, n_actions), `nan` where an action is infeasible."""
         assert self.solution.cost is not None
@@ -261,13 +294,18 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
 
         A reward net of your own is not written: save its `state_dict`.
         """
-        settings = ("alpha", "solver", "step_size", "epsilon", "n_runs", "n_jobs", "policy_kind", "discounting")
+        settings: tuple[str, ...] = ("regulariser", "solver", "step_size", "epsilon", "n_runs", "n_jobs")
+        settings += ("policy_kind", "discounting")
         header: dict[str, Any] = {"settings": {name: getattr(self, name) for name in settings}}
         header["settings"] |= {
+            "alpha": self.alpha if self.alpha_rule is None else self.alpha_rule,
             "discount": self._world.discount,
             "allow_variable_horizon": self.allow_variable_horizon,
         }
         header |= {"seed": self._seed, "horizon": self._horizon, "policy_rng": self._policy.rng.bit_generator.state}
+        header["noise"] = self._noise
+        if self._choice is not None:
+            header["choice"] = {name: getattr(self._choice, name) for name in ("alpha", "rule", "reason")}
         arrays: dict[str, Any] = {"pair_states": self._world.pair_states, "pair_actions": self._world.pair_actions}
         if self.prior is not None:
             arrays["prior"] = self.prior
@@ -308,18 +346,42 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             trainer._policy.rng = _archive.generator(header["policy_rng"])
             expert = _archive.unpack_expert(arrays)
             if expert is not None:
-                trainer._set_expert(expert)
+                trainer._set_expert(expert, header.get("noise"))
             if "solution" in header and trainer._problem is not None:
+                if "choice" in header:
+                    trainer._settle(header["choice"]["alpha"])
                 trainer._adopt(_archive.unpack(header["solution"], arrays, trainer._problem))
+                if "choice" in header:
+                    trainer._choice = AlphaChoice(solution=trainer.solution, **header["choice"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} cannot be loaded ({type(error).__name__}: {error})") from error
         trainer._fit_own_net()
         return trainer
 
-    def _set_expert(self, expert: FloatArray | SampledExpert) -> None:
-        """Pose the problem."""
-        self._problem = self._world.problem(expert, self.prior, self.alpha)
-        self._solution = None
+    def _set_expert(self, expert: FloatArray | SampledExpert, noise: float | None) -> None:
+        """Pose the problem; under a rule its α is yet to be chosen."""
+        if self.alpha_rule is not None:
+            self.alpha = math.nan
+        alpha = 0.0 if math.isnan(self.alpha) else self.alpha
+        self._problem = self._world.problem(expert, self.prior, alpha, self.regulariser)
+        self._noise, self._solution, self._choice = noise, None, None
+
+    def _choose_alpha(self, problem: RLfDProblem, rule: str) -> None:
+        """Choose α by the rule, and say why; the solution comes with it."""
+        if rule == "discrepancy" and self._noise is None:
+            raise ValueError(
+                'alpha="discrepancy" needs trajectories, to see how much they vary; for an occupancy give its ℓ1 '
+                'error, as in alpha="discrepancy:0.1"'
+            )
+        self._choice = select_alpha(alpha_path(problem), rule, noise=self._noise)
+        self._settle(self._choice.alpha)
+        self._adopt(self._choice.solution)
+        self.logger.info(f"{rule}: {self.alpha_choice.reason}")
+
+    def _settle(self, alpha: float) -> None:
+        """Go on with the α that was chosen."""
+        assert isinstance(self._problem, RLfDProblem)
+        self.alpha, self._problem = alpha, self._problem.with_alpha(alpha)
 
     def _train_smd(
         self,
@@ -400,6 +462,8 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         record = _progress(self._problem, now, before, self._policy_pairs)
         if promise is not None:
             record["theorem_bound"] = promise
+        if self.alpha_rule is not None:
+            record["alpha"] = self.alpha
         if self.prior is not None and now.cost is not None:
             record["prior_distance"] = float(np.linalg.norm(now.cost - self.prior))
         for name, value in record.items():

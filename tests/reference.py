@@ -7,6 +7,13 @@ import numpy as np
 from rlfd_gym import RLfDProblem
 
 
+def pull(problem: RLfDProblem, cost, prior):
+    """The (sub)gradient of the penalty at a pair, or at all: sign is 0 at 0."""
+    if problem.regulariser == "l1":
+        return problem.alpha * np.sign(cost - prior)
+    return 2 * problem.alpha * (cost - prior)
+
+
 def descend(x, g_c, eta, basis):
     """The step for c on the box, or that for w on the hull of a basis."""
     if basis is None:
@@ -19,7 +26,7 @@ def plain_smd(
     problem: RLfDProblem, eta: float, eta_mu: float, start, n_steps: int, rng: np.random.Generator, basis=None
 ):
     """As a researcher would write it: dense vectors, `rng.choice` for every draw that is not uniform."""
-    mdp, alpha, prior, expert = problem.mdp, problem.alpha, problem.prior, problem.expert
+    mdp, prior, expert = problem.mdp, problem.prior, problem.expert
     P, states, gamma = mdp.transitions.toarray(), mdp.pair_states, mdp.discount
     n, n_states = P.shape
     x, u, mu = (vector.copy() for vector in start)  # x is c, or w
@@ -32,7 +39,7 @@ def plain_smd(
         e = rng.choice(n, p=expert)
         next_e = rng.choice(n_states, p=P[e])
         g_c = np.zeros(n)
-        g_c[i] += 2 * alpha * n * (c[i] - prior[i])
+        g_c[i] += n * pull(problem, c[i], prior[i])
         g_c[e] += 1
         g_c[j] -= 1
         g_u = np.zeros(n_states)
@@ -65,7 +72,7 @@ def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draw
     averages, the last iterate, and the largest distance of a draw from the interval of the distribution function of μ
     that belongs to the j that was taken for it.
     """
-    alpha, prior, states, gamma = problem.alpha, problem.prior, problem.mdp.pair_states, problem.mdp.discount
+    prior, states, gamma = problem.prior, problem.mdp.pair_states, problem.mdp.discount
     x, u, mu = (vector.copy() for vector in start)  # x is c, or w
     n = len(mu)
     eta_value = eta if eta_value is None else eta_value
@@ -79,7 +86,7 @@ def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draw
         miss = max(miss, draw - upper, (upper - mu[j]) - draw)
         g_mu = n * (c[k] - (u[states[k]] - gamma * u[next_k]) / (1 - gamma))
         g_c = np.zeros_like(c)
-        np.add.at(g_c, [i, e, j], [2 * alpha * n * (c[i] - prior[i]), 1.0, -1.0])
+        np.add.at(g_c, [i, e, j], [n * pull(problem, c[i], prior[i]), 1.0, -1.0])
         g_u = np.zeros_like(u)
         np.add.at(g_u, [states[j], next_j, states[e], next_e], [1.0, -gamma, -1.0, gamma])
         x = descend(x, g_c, eta, basis)

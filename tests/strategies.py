@@ -50,11 +50,13 @@ def random_cost(mdp: TabularMDP, seed: int) -> np.ndarray:
 seeds = st.integers(0, 2**32 - 1)
 
 
-def make_problem(seed: int, n_states: int = 5, n_actions: int = 3, discount: float = 0.7, alpha: float = 0.1):
+def make_problem(
+    seed: int, n_states: int = 5, n_actions: int = 3, discount: float = 0.7, alpha: float = 0.1, regulariser: str = "l2"
+):
     """A random problem with a random expert, who need not be optimal for anything, and a random prior."""
     mdp = make_mdp(seed, n_states, n_actions, discount)
     expert = mdp.occupancy_of(random_policy(mdp, seed + 1))
-    return RLfDProblem(mdp, expert, random_cost(mdp, seed + 2), alpha)
+    return RLfDProblem(mdp, expert, random_cost(mdp, seed + 2), alpha, regulariser)
 
 
 @st.composite

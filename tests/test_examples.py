@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "scripts" / "examples"
+README = EXAMPLES.parent.parent / "README.md"
 
 pytestmark = pytest.mark.needs_imitation
 
@@ -46,6 +50,38 @@ def test_saved_demonstrations_policies_and_rewards_come_back(tmp_path):
     assert "same reward: True" in output
     expert, apprentice = numbers(output, "expected cost")
     assert apprentice <= expert
+
+
+def test_a_log_is_made_and_learned_from_as_the_readme_says(tmp_path):
+    (command,) = re.findall(
+        r"^python scripts/learn_from_log.py ((?:.*\\\n)*.*)$", README.read_text(), flags=re.MULTILINE
+    )
+    assert "2497 rows" in run("make_inventory_log.py", "results/shop", cwd=tmp_path)
+    output = run("../learn_from_log.py", *shlex.split(command.replace("\\\n", " ")), cwd=tmp_path)
+    assert re.search(r"used +2,491\n", output)
+    for reason in ("fields than the header", "stock is missing", "order is no whole number", "among the labels given"):
+        assert f"{reason} 1 (line" in re.sub(" +", " ", output)
+    logged, apprentice, best = (numbers(output, name)[0] for name in ("logged", "apprentice", "best for the prior"))
+    assert best <= apprentice < logged
+    folder = tmp_path / "results" / "shop"
+    page = (folder / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert not re.search(r"<script|(src|href)=.(?!data:)", page)
+    assert (folder / "path.png").read_bytes().startswith(b"\x89PNG")
+    rows = {
+        name: list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
+        for name in ("cost", "policy", "path", "prior")
+    }
+    prior = {(row["state"], row["action"]): float(row["cost"]) for row in rows["prior"]}
+    assert all(float(row["prior"]) == pytest.approx(prior[row["state"], row["action"]]) for row in rows["cost"])
+    chances = Counter()
+    for row in rows["policy"]:
+        chances[row["state"]] += float(row["probability"])
+    assert set(chances) == {str(stock) for stock in range(21)}
+    assert list(chances.values()) == pytest.approx([1] * 21, abs=1e-4)
+    alphas = [float(row["alpha"]) for row in rows["path"]]
+    assert alphas == sorted(alphas)
+    assert max(float(row["duality_gap"]) for row in rows["path"]) < 1e-6
 
 
 @pytest.mark.slow

@@ -22,7 +22,8 @@ def begin(problem, seed=0):
 
 
 def constants(problem, eta, eta_mu):
-    return tuple(_kernels.constants(problem.n_pairs, problem.discount, problem.alpha, eta, eta_mu))
+    alpha = _kernels.signed_alpha(problem.alpha, problem.regulariser)
+    return tuple(_kernels.constants(problem.n_pairs, problem.discount, alpha, eta, eta_mu))
 
 
 def advance(run, tables, step, n_steps, seed=1):
@@ -56,6 +57,8 @@ CASES = {
     "larger": (lambda: make_problem(4, 13, 5, alpha=0.05), 1e-2, 3e-3, 50_000),
     "steps that hit the box": (lambda: make_problem(5, 4, 3), 0.3, 0.1, 50_000),
     "exp out of range": (lambda: make_problem(6, 4, 3), 1e-2, 5.0, 50_000),
+    "l1": (lambda: make_problem(14, 4, 3, alpha=0.02, regulariser="l1"), 1e-2, 1e-2, 20_000),
+    "l1, steps that hit the box": (lambda: make_problem(15, 4, 3, alpha=0.5, regulariser="l1"), 0.2, 0.1, 20_000),
     "rows of a hundred": (lambda: make_problem(7, 100, 4, alpha=0.1), 1e-2, 1e-2, 10_000),
 }
 
@@ -174,14 +177,15 @@ def test_chunks_make_no_difference():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.1])
-def test_what_is_measured_along_the_way_is_the_gap_and_the_change_of_the_averages(alpha):
-    problem = make_problem(9, 6, 3, alpha=alpha)
+@pytest.mark.parametrize(("alpha", "regulariser"), [(0.0, "l2"), (0.1, "l2"), (0.0, "l1"), (0.03, "l1")])
+def test_what_is_measured_along_the_way_is_the_gap_and_the_change_of_the_averages(alpha, regulariser):
+    problem = make_problem(9, 6, 3, alpha=alpha, regulariser=regulariser)
     step = constants(problem, 1e-2, 1e-2)
     run, tables, _ = begin(problem)
     p = problem.mdp.transitions
     scratch = np.empty(problem.n_pairs), np.empty(problem.n_states), np.empty(problem.n_states)
-    gap_of = (p.data, p.indices, p.indptr, problem.expert, alpha, *scratch)
+    signed = _kernels.signed_alpha(alpha, regulariser)
+    gap_of = (p.data, p.indices, p.indptr, problem.expert, signed, *scratch)
     draws = np.random.default_rng(1).random((3000, _kernels.DRAWS))
     samples, records = np.empty((3000, _kernels.DRAWS), np.int32), np.empty((10, _measure.COLUMNS))
     status = _measure.advance_and_measure(*run, *tables, step, draws, samples, 700, 0, *gap_of, records)

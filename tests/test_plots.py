@@ -86,3 +86,23 @@ def test_the_page_escapes_text_and_embeds_pictures(tmp_path):
         assert expected in text
     for unwanted in ("<script>", "http"):
         assert unwanted not in text
+
+
+def test_the_path_plot_shows_the_trade_off_the_choices_and_the_changes_of_the_policy(world):
+    mdp = world.mdp
+    problem = rlfd_gym.RLfDProblem(mdp, rlfd_gym.noisy_expert(mdp, world.cost, 0.3), -world.cost)
+    path = rlfd_gym.alpha_path(problem, n_points=6)
+    choice = rlfd_gym.select_alpha(path, "l-curve")
+    trade, changes = plots.plot_path(path, [choice]).axes
+    labels = [line.get_label() for line in trade.lines]
+    assert [label.split()[0] for label in labels] == ["distance", "expert's", "departure", "α"]
+    assert "l-curve" in labels[-1]
+    regret = np.array([point.regret for point in path])
+    np.testing.assert_allclose(trade.lines[1].get_ydata(), regret / regret.max())
+    assert trade.lines[-1].get_xdata()[0] == choice.alpha
+    # From the expert to a prior that is the opposite of the truth, nearly every state has to change its mind.
+    bars = [bar.get_height() for bar in changes.patches]
+    assert len(bars) == 5
+    best = [np.maximum.reduceat(p.policy, mdp.state_starts[:-1]) for p in (path[0], path[-1])]
+    first, last = (p.policy == m[mdp.pair_states] for p, m in zip((path[0], path[-1]), best, strict=True))
+    assert sum(bars) >= (mdp.sum_by_state((first & last).astype(float)) == 0).sum() > 0

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given
+from reference import pull
 from scipy.optimize import linprog
 from strategies import make_problem, problems, random_point, seeds
 
@@ -103,7 +104,7 @@ def test_every_point_bounds_the_same_optimum(problem, seed):
 def estimates(problem, point):
     """Every outcome of the two estimators, (probability, g_c, g_u) and (probability, k, g_μ), as the paper has them."""
     c, u, mu = point
-    mdp, n, gamma, alpha = problem.mdp, problem.n_pairs, problem.discount, problem.alpha
+    mdp, n, gamma = problem.mdp, problem.n_pairs, problem.discount
     P, s = mdp.transitions.toarray(), mdp.pair_states
     moves = [(j, t, P[j, t]) for j in range(n) for t in np.flatnonzero(P[j])]
     for i, (j, t, p), (e, te, pe) in itertools.product(range(n), moves, moves):
@@ -111,7 +112,7 @@ def estimates(problem, point):
         if chance == 0:
             continue
         g_c, g_u = np.zeros(n), np.zeros(mdp.n_states)
-        g_c[i] += n * 2 * alpha * (c[i] - problem.prior[i])
+        g_c[i] += n * pull(problem, c[i], problem.prior[i])
         g_c[e] += 1
         g_c[j] -= 1
         for index, amount in ((s[j], 1), (t, -gamma), (s[e], -1), (te, gamma)):
@@ -123,11 +124,13 @@ def estimates(problem, point):
         yield "mu", p / n, g_mu
 
 
+@pytest.mark.parametrize("regulariser", ["l2", "l1"])
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 2.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_estimators_have_the_gradients_as_their_mean_and_the_bounds_hold(seed, alpha):
-    problem = make_problem(seed, n_states=3, n_actions=2, alpha=alpha)
+def test_the_estimators_have_the_gradients_as_their_mean_and_the_bounds_hold(seed, alpha, regulariser):
+    problem = make_problem(seed, n_states=3, n_actions=2, alpha=alpha, regulariser=regulariser)
     point = random_point(problem, seed + 10)
+    point[0][0] = problem.prior[0]  # at the kink of "l1"
     mean = {"cu": 0.0, "mu": 0.0}
     second = {"cu": 0.0, "mu": np.zeros(problem.n_pairs)}
     total = {"cu": 0.0, "mu": 0.0}
@@ -151,7 +154,7 @@ def test_the_estimators_have_the_gradients_as_their_mean_and_the_bounds_hold(see
 def second_moment_cu(problem, c, mu):
     """E‖g_cu‖² in closed form, from the independence of i and the rest."""
     mdp, n, gamma = problem.mdp, problem.n_pairs, problem.discount
-    a = 2 * problem.alpha * n * (c - problem.prior)
+    a = n * pull(problem, c, problem.prior)
     cost_part = np.mean(a**2) + 2 * np.mean(a * (problem.expert - mu)) + 2 - 2 * problem.expert @ mu
     P, b = mdp.transitions.toarray(), np.eye(mdp.n_states)[mdp.pair_states]
     flow_of = b - gamma * P  # the mean of e_s - γ e_s' given the pair
@@ -177,8 +180,19 @@ def test_the_papers_bound_fails_where_the_corrected_one_holds():
 def test_the_corrected_bound_holds_at_random_and_at_extreme_points(problem, seed):
     _, _, mu = random_point(problem, seed)
     worst = -np.where(problem.prior >= 0, 1.0, -1.0)  # the corner of the box farthest from the prior
-    for c in (worst, np.clip(problem.prior, -1, 1)):
-        assert second_moment_cu(problem, c, mu) <= problem.second_moments()[0] * (1 + 1e-12)
+    against = np.where(problem.expert >= mu, 1.0, -1.0)
+    l1 = RLfDProblem(problem.mdp, problem.expert, problem.prior, problem.alpha, "l1")
+    for own in (problem, l1):
+        for c in (worst, np.clip(problem.prior, -1, 1), against):
+            assert second_moment_cu(own, c, mu) <= own.second_moments()[0] * (1 + 1e-12)
+
+
+def test_the_l1_bound_is_tight_for_the_cost():
+    # One state, α = 1: a = 2 sign(c - ĉ) = (2, -2), so E a² = 4 = α²n², 2 E[a·w] = 2 (1 + 1) = 4α and E‖w‖² = 2.
+    problem = one_state(regulariser="l1")
+    moment = second_moment_cu(problem, np.array([1.0, -1.0]), np.array([0.0, 1.0]))
+    assert moment == pytest.approx(4 + 4 + 2)  # the value's part vanishes where there is one state
+    assert problem.second_moments()[0] == pytest.approx(4 + 4 + 2 + 2 * 9)
 
 
 def test_steps_and_iterations_are_those_of_the_theorem():

@@ -1,0 +1,280 @@
+"""How sparse priors do on the windy gridworld: l2, l1 and reweighted l1 from a prior that knows half of the truth.
+
+    python scripts/sparse_priors.py                      # a minute; writes docs/sparse_priors.md and .png
+
+The expert moves at random 30% (or 5%) of the time; the prior has a random half of the obstacles and of the goals. For
+each method and a range of α: how much of the cost is exactly the prior, which of the obstacles and goals that the prior
+lacks are found, and what the apprentice costs. Means over random halves.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+from rlfd_gym import (
+    RLfDProblem,
+    Solution,
+    noisy_expert,
+    pinning_alpha,
+    plots,
+    share_at_prior,
+    solve_exact,
+    solve_reweighted,
+)
+from rlfd_gym._checks import FloatArray
+from rlfd_gym._files import write
+from rlfd_gym.envs import WindyGridworldEnv
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOISES, KNOWN = (0.3, 0.05), 0.5
+GOALS_FOUND, GOALS_MISSED, TRUE_COST = 8, 11, 12  # columns of the measures
+MARGIN = 0.1  # by how much a cost must differ from the prior's to count as found
+L2_ALPHAS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
+L1_SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the α that pins the cost to the prior
+METHODS = {"l2": plots.GREY, "l1": plots.BLUE, "reweighted l1": plots.VERMILION}
+HEADER = """\
+| method | α | pairs at the prior | cells at the prior | obstacles, cells | obstacles, moves | goals, cells | \
+goals, moves | true cost |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    """The environment and its expert, the same for all draws of the prior."""
+
+    env: WindyGridworldEnv
+    noise: float
+    expert: FloatArray
+    into: Any
+    """(n_pairs, n_states) booleans: the cell that a move leads to when there is no wind."""
+
+    @classmethod
+    def make(cls, noise: float) -> World:
+        """The paper's gridworld."""
+        env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
+        assert isinstance(env, WindyGridworldEnv)
+        into = env.mdp.transitions.toarray() >= 0.5
+        return cls(env, noise, noisy_expert(env.mdp, env.cost, noise), into)
+
+    def cells(self, cost: FloatArray) -> FloatArray:
+        """The mean cost of each cell."""
+        return np.asarray(self.env.mdp.sum_by_state(cost) / np.bincount(self.env.mdp.pair_states), dtype=np.float64)
+
+
+def main() -> None:
+    """Solve, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=20, help="random halves of the truth as priors (default 20)")
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="output folder")
+    options = parser.parse_args()
+    studies = [Study.run(World.make(noise), options.draws) for noise in NOISES]
+    page = report(studies, options.draws)
+    write(options.out / "sparse_priors.md", page.encode())
+    plots.save(figure(studies), options.out / "sparse_priors.png")
+    print(page)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What came out for one expert: a row of measures per draw, by method and α or its share of the pinning one."""
+
+    world: World
+    table: dict[tuple[str, float], FloatArray]
+    first: dict[tuple[str, float], FloatArray]
+    """The costs learned in the first draw."""
+
+    def best(self, column: int) -> dict[str, tuple[str, float]]:
+        """Of each method the key with the least mean in a column of the measures: chosen in hindsight."""
+        return {
+            method: min((key for key in self.table if key[0] == method), key=lambda k: self.table[k][:, column].mean())
+            for method in METHODS
+        }
+
+    @classmethod
+    def run(cls, world: World, n_draws: int) -> Study:
+        """Solve everything."""
+        rows: dict[tuple[str, float], list[FloatArray]] = {}
+        first: dict[tuple[str, float], FloatArray] = {}
+        for seed in range(n_draws):
+            prior = world.env.partial_prior(KNOWN, seed=seed)
+            for key, (alpha, solve) in settings(world, prior).items():
+                solution = solve()
+                assert solution.cost is not None
+                rows.setdefault(key, []).append(measures(world, prior, alpha, solution.cost, solution.policy))
+                first.setdefault(key, solution.cost)
+            print(f"draw {seed + 1} of {n_draws}", flush=True)
+        return cls(world, {key: np.array(values) for key, values in rows.items()}, first)
+
+
+def settings(world: World, prior: FloatArray) -> dict[tuple[str, float], tuple[float, Callable[[], Solution]]]:
+    """By (method, α or its share of the pinning one): α, and how to solve."""
+    mdp, expert = world.env.mdp, world.expert
+    pinning = pinning_alpha(RLfDProblem(mdp, expert, prior))
+    chosen: dict[tuple[str, float], tuple[float, Callable[[], Solution]]] = {}
+    for alpha in L2_ALPHAS:
+        chosen["l2", alpha] = alpha, lambda alpha=alpha: solve_exact(RLfDProblem(mdp, expert, prior, alpha))
+    for method, solve in (("l1", solve_exact), ("reweighted l1", solve_reweighted)):
+        for share in L1_SHARES:
+            problem = RLfDProblem(mdp, expert, prior, share * pinning, regulariser="l1")
+            chosen[method, share] = problem.alpha, lambda solve=solve, problem=problem: solve(problem)
+    return chosen
+
+
+def measures(world: World, prior: FloatArray, alpha: float, cost: FloatArray, policy: FloatArray) -> FloatArray:
+    """(α, share of pairs and of cells at the prior, precision and recall four times, goals missed, the true cost)."""
+    mdp, cells = world.env.mdp, world.env.cells.ravel()
+    problem = RLfDProblem(mdp, world.expert, prior)
+    touched = np.bincount(mdp.pair_states, weights=np.abs(cost - prior) > 1e-9, minlength=mdp.n_states)
+    result = [alpha, share_at_prior(problem, cost), float(np.mean(touched == 0))]
+    unknown = world.cells(prior) == 0
+    for mark in (1, -1):  # obstacles, goals
+        missing = (cells == mark) & unknown
+        found = mark * (world.cells(cost) - world.cells(prior)) > MARGIN
+        result += [share(missing[found]), share(found[missing])]
+        moves = mark * (cost - prior) > MARGIN
+        leads = world.into | (mdp.pair_states[:, None] == np.arange(mdp.n_states))
+        result += [share((leads & missing).any(axis=1)[moves]), share((leads & moves[:, None]).any(axis=0)[missing])]
+    return np.array([*result, 1 - result[GOALS_FOUND], mdp.expected_cost(policy, world.env.cost)])
+
+
+def share(flags: Any) -> float:
+    """The share that is true; `nan` of nothing."""
+    return float(np.mean(flags)) if len(flags) else float("nan")
+
+
+def text_of(values: FloatArray) -> str:
+    """The mean over those draws in which there is something to take a share of."""
+    known = values[~np.isnan(values)]
+    return f"{known.mean():.2f}" if known.size else "-"
+
+
+def report(studies: list[Study], n_draws: int) -> str:
+    """The page."""
+    env = studies[0].world.env
+    priors = [env.partial_prior(KNOWN, seed=seed) for seed in range(n_draws)]
+    alone = np.mean([env.mdp.expected_cost(env.mdp.optimal(prior).policy, env.cost) for prior in priors])
+    return f"""# Sparse priors on the windy gridworld
+
+Made by `python scripts/sparse_priors.py`; every number on this page comes from it.
+
+`rlfd_gym/WindyGridworld-v0` ({env.height} × {env.width} cells, {env.mdp.n_pairs} pairs), an expert who sometimes
+moves at random, and a prior that has a random {100 * KNOWN:.0f}% of the obstacles and of the goals and is 0 elsewhere,
+{n_draws} times. True cost: optimum {env.mdp.optimal(env.cost).expected_cost:.4f}, the prior's own optimal policy
+{alone:.4f}. All programs are solved exactly.
+
+- α of l1 and reweighted l1 is a mass per pair; in brackets its share of `pinning_alpha`, above which the cost is the
+  prior. Where actions make no difference, as on goals, `pinning_alpha` is larger than it need be.
+- *pairs, cells at the prior*: the cost is the prior's to 1e-9, of a cell: for all its moves.
+- *obstacles, cells*: a cell counts as a found obstacle if its mean learned cost is more than {MARGIN} above the
+  prior's. Precision / recall against the obstacles that the prior lacks; precision over the draws where any was found.
+- *obstacles, moves*: a single move counts if its cost is more than {MARGIN} above the prior's. It is right if it starts
+  in an obstacle that the prior lacks or, without wind, leads into one; an obstacle is found if some such move counts.
+- *goals* likewise, with lower costs. *true cost*: of the apprentice, ± standard error over draws. The best α of each
+  method, in bold, is chosen in hindsight.
+
+{"".join(section(study, n_draws) for study in studies)}
+![learned costs](sparse_priors.png)
+
+Above: the truth, one of the priors, and for the first expert the true cost against the number of changed pairs along α.
+Below: what each method learns from this prior, means per cell, with an arrow for each move whose cost is more than
+{MARGIN} above (black) or below (green) the prior's; from the first expert at the α of the best true cost, from the
+second at the α that finds most goals as cells.
+
+What to make of it. A cost that depends on the cell alone changes in all moves of a cell at once, which none of the
+penalties knows: to keep the expert out of an obstacle it is enough, and cheaper, to change the moves around it. And an
+expert who moves at random contradicts the goals and obstacles that the prior has more than those that it lacks, so that
+few changes explain him best by weakening what is known. Goals that the prior lacks are where a better expert ends up
+and stays, and there a few pairs make the difference. Which of the costs that explain the expert is the true one, the
+demonstrations do not say.
+"""
+
+
+def section(study: Study, n_draws: int) -> str:
+    """The table of one expert."""
+    world, table, chosen, lines = study.world, study.table, study.best(TRUE_COST), []
+    for (method, x), values in table.items():
+        alpha = f"{x:g}" if method == "l2" else f"{values[:, 0].mean():.2g} ({x:g})"
+        shares = [f"{100 * values[:, k].mean():.1f}%" for k in (1, 2)]
+        found = [f"{text_of(values[:, k])} / {text_of(values[:, k + 1])}" for k in (3, 5, 7, 9)]
+        costs = values[:, TRUE_COST]
+        cost = f"{costs.mean():.4f} ± {costs.std(ddof=1) / n_draws**0.5:.4f}"
+        mark = "**" if chosen[method] == (method, x) else ""
+        lines.append(f"| {method} | {alpha} | {' | '.join([*shares, *found])} | {mark}{cost}{mark} |")
+    best = "; ".join(
+        f"{m} {table[k][:, TRUE_COST].mean():.4f} with {100 * table[k][:, 1].mean():.1f}% of the pairs at the prior"
+        for m, k in chosen.items()
+    )
+    sparser = np.mean([table["reweighted l1", x][:, 1] >= table["l1", x][:, 1] for x in L1_SHARES])
+    own = world.expert @ world.env.cost
+    return f"""## An expert who moves at random {100 * world.noise:.0f}% of the time: true cost {own:.4f}
+
+{HEADER}{chr(10).join(lines)}
+
+Best: {best}. Reweighted l1 had at least as many pairs at the prior as l1 with the same α in {100 * sparser:.0f}% of the
+{n_draws * len(L1_SHARES)} comparisons.
+
+"""
+
+
+def figure(studies: list[Study]) -> Figure:
+    """Truth, prior and trade-off above; what the methods learn below."""
+    env = studies[0].world.env
+    prior, grid = env.partial_prior(KNOWN, seed=0), plots.Grid.of_env(env)
+    assert grid is not None
+    picture, axes = plots.new_figure(1 + len(studies), 3, (10, 3.5 * (1 + len(studies))))
+    plots.draw_cost(axes[0, 0], grid, env.mdp, env.cost)
+    axes[0, 0].set_title("truth")
+    image = plots.draw_cost(axes[0, 1], grid, env.mdp, prior)
+    axes[0, 1].set_title("prior: half of it")
+    trade_off(axes[0, 2], studies[0])
+    for row, study, column in zip(axes[1:], studies, (TRUE_COST, GOALS_MISSED), strict=True):
+        for axis, (method, key) in zip(row, study.best(column).items(), strict=True):
+            plots.draw_cost(axis, grid, env.mdp, study.first[key])
+            draw_changes(axis, grid, env, study.first[key] - prior)
+            axis.set_title(f"{method}, expert {100 * study.world.noise:.0f}% random")
+    picture.colorbar(image, ax=axes.ravel().tolist(), location="bottom", shrink=0.4, aspect=40, label="cost")
+    return picture
+
+
+def trade_off(axis: Any, study: Study) -> None:
+    """True cost against changed pairs."""
+    env = study.world.env
+    for method, colour in METHODS.items():
+        curve = np.array(
+            [values.mean(axis=0)[[1, TRUE_COST]] for (own, _), values in study.table.items() if own == method]
+        )
+        changed = env.mdp.n_pairs * (1 - curve[:, 0])
+        axis.plot(changed, curve[:, 1], "o-", color=colour, markersize=3.5, label=method)
+    axis.set_xscale("symlog", linthresh=1)
+    axis.axhline(study.world.expert @ env.cost, color=plots.COLOURS["expert"], linestyle=":", label="expert")
+    best = env.mdp.optimal(env.cost).expected_cost
+    axis.axhline(best, color=plots.COLOURS["optimum"], linestyle="--", label="optimum")
+    axis.set_title(f"along α, expert {100 * study.world.noise:.0f}% random")
+    axis.set_xlabel("pairs changed, mean over draws")
+    axis.set_ylabel("true cost of the apprentice")
+    axis.legend(fontsize=8)
+
+
+def draw_changes(axis: Any, grid: plots.Grid, env: WindyGridworldEnv, change: FloatArray) -> None:
+    """An arrow for each move whose cost differs."""
+    mdp, arrows = env.mdp, np.asarray(grid.arrows)
+    for some, colour in ((change > MARGIN, plots.BLACK), (change < -MARGIN, plots.GREEN)):
+        row, column = np.divmod(np.asarray(mdp.pair_states)[some], env.width)
+        right, up = 0.45 * arrows[np.asarray(mdp.pair_actions)[some]].T
+        axis.quiver(
+            column, row, right, up, angles="xy", units="xy", scale_units="xy", scale=1.0, color=colour, width=0.07
+        )
+
+
+if __name__ == "__main__":
+    main()
