@@ -23,6 +23,7 @@ class Walk:
 
     obs: IntArray = field(repr=False)
     acts: IntArray = field(repr=False)
+    infos: None = None
     terminal: bool = False
 
 
@@ -38,29 +39,35 @@ def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
     return mdp.occupancy_of((1 - share) * mdp.optimal(cost).policy + share * mdp.uniform_policy())
 
 
-def demonstrate(mdp: TabularMDP, policy: ArrayLike, n_trajectories: int, length: int, seed: int) -> list[Walk]:
+def demonstrate(
+    mdp: TabularMDP, policy: ArrayLike, n_trajectories: int, length: int, seed: int | np.random.SeedSequence
+) -> list[Walk]:
     """Trajectories of a policy, drawn from the tables for all of them at a time: no environment is needed.
+
+    The first k of them do not depend on how many are asked for.
 
     >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
     >>> [walk] = demonstrate(mdp, [0, 1, 1], n_trajectories=1, length=3, seed=0)       # moves, then stays
     >>> walk.obs.tolist(), walk.acts.tolist()
     ([0, 1, 1, 1], [1, 0, 0])
     """
-    pi, rng = check_policy(mdp, policy), np.random.default_rng(seed)
+    pi = check_policy(mdp, policy)
     number, steps = _checks.integer("n_trajectories", n_trajectories, 1), _checks.integer("length", length, 1)
+    start, *uniforms = np.random.default_rng(seed).random((number, 1 + 2 * steps)).T
+    first = sp.csr_array(mdp.initial[None])
     choices = sp.csr_array((pi, np.arange(mdp.n_pairs), mdp.state_starts), shape=(mdp.n_states, mdp.n_pairs))
     states, pairs = np.empty((steps + 1, number), dtype=np.int64), np.empty((steps, number), dtype=np.int64)
-    states[0] = rng.choice(mdp.n_states, size=number, p=mdp.initial)
+    states[0] = _draw(first, np.zeros(number, dtype=np.int64), start)
     for t in range(steps):
-        pairs[t] = _draw(choices, states[t], rng)
-        states[t + 1] = _draw(mdp.transitions, pairs[t], rng)
+        pairs[t] = _draw(choices, states[t], uniforms[2 * t])
+        states[t + 1] = _draw(mdp.transitions, pairs[t], uniforms[2 * t + 1])
     return [Walk(states[:, k].copy(), mdp.pair_actions[pairs[:, k]]) for k in range(number)]
 
 
-def _draw(matrix: sp.csr_array, rows: IntArray, rng: np.random.Generator) -> IntArray:
+def _draw(matrix: sp.csr_array, rows: IntArray, uniforms: FloatArray) -> IntArray:
     """A column for each row, by the probabilities in it: the entries laid end to end are one long distribution."""
     ends = np.cumsum(matrix.data)
     before = np.concatenate([[0.0], ends])[matrix.indptr]
-    chance = before[rows] + rng.random(len(rows)) * (before[rows + 1] - before[rows])
+    chance = before[rows] + uniforms * (before[rows + 1] - before[rows])
     entry = np.searchsorted(ends, chance, side="right")
     return np.asarray(matrix.indices[np.clip(entry, matrix.indptr[rows], matrix.indptr[rows + 1] - 1)], dtype=np.int64)

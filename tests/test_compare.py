@@ -25,7 +25,7 @@ from rlfd_gym import compare
 from rlfd_gym.baselines import lp_irl
 from rlfd_gym.compare import cells, comparison
 from rlfd_gym.compare.measures import cost_distance, mean_and_margin, share_closed
-from rlfd_gym.compare.tasks import demonstrate
+from rlfd_gym.compare.tasks import demonstrations_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "compare.py"
@@ -109,7 +109,7 @@ def test_the_share_closed_of_an_optimal_expert_is_not_defined():
 
 def test_demonstrations_come_from_the_experts_occupancy():
     setting = compare.TASKS["windy"].make(0)
-    shown = demonstrate(setting, 4000, np.random.SeedSequence(0))
+    shown = demonstrations_of(setting, 4000, np.random.SeedSequence(0))
     estimate = rlfd_gym.occupancy_from_demonstrations(shown, setting.mdp)
     # The expected ℓ1 error of 4000 independent draws from a distribution over pairs is at most √(400 / 4000) = 0.32.
     assert np.abs(estimate - setting.expert).sum() < 0.15
@@ -398,7 +398,7 @@ def test_lp_irl_learns_from_a_single_demonstration_that_leaves_states_open():
     # Where the demonstrated actions lead out of what was seen, values need their own bounds.
     setting = compare.TASKS["lake"].make(0)
     for seed in range(8):
-        solution = lp_irl(setting.mdp, demonstrate(setting, 1, np.random.SeedSequence(seed)))
+        solution = lp_irl(setting.mdp, demonstrations_of(setting, 1, np.random.SeedSequence(seed)))
         assert solution.cost.min() >= -1
         assert solution.cost.max() <= 1
         assert np.abs(solution.value).max() <= 1 + 1e-9

@@ -24,7 +24,7 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import load_arrays, save_arrays
 from rlfd_gym.compare.measures import cost_distance, share_closed
 from rlfd_gym.compare.methods import Lesson, Method
-from rlfd_gym.compare.tasks import Setting, Task, demonstrate, signed_cells
+from rlfd_gym.compare.tasks import Setting, Task, demonstrations_of, signed_cells
 
 EXACT = "exact"
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys(("true_cost", "share_closed", "cost_distance", "duality_gap"))
@@ -140,7 +140,7 @@ def _ends(setting: Setting) -> tuple[float, float]:
 def _shown(setting: Setting, cell: Cell) -> Any:
     if cell.demonstrations == EXACT:
         return setting.expert
-    return demonstrate(setting, int(cell.demonstrations), _seed("demonstrations", cell.task, cell.seed))
+    return demonstrations_of(setting, int(cell.demonstrations), _seed("demonstrations", cell.task, cell.seed))
 
 
 def _seed(*names: object) -> np.random.SeedSequence:

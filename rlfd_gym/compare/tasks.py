@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.experts import noisy_expert
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.experts import Walk, demonstrate, noisy_expert
 from rlfd_gym.mdp import TabularMDP
 from rlfd_gym.plots import Grid
 
@@ -55,57 +55,17 @@ class Task:
     """In words, the cost in the hull of the basis that the expert is optimal for, if it is for one worth naming."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """What a demonstrator was seen to do: s₀ a₀ s₁ … s_T, under imitation's names."""
-
-    obs: IntArray
-    acts: IntArray
-    infos: None = None
-    terminal: bool = False
-
-
-def demonstrate(setting: Setting, number: int, seed: np.random.SeedSequence) -> list[Trajectory]:
+def demonstrations_of(setting: Setting, number: int, seed: np.random.SeedSequence) -> list[Walk]:
     """Trajectories of the expert. The first k of them do not depend on how many are asked for.
 
     >>> setting = TASKS["inventory"].make(0)
-    >>> few, many = (demonstrate(setting, n, np.random.SeedSequence(1)) for n in (2, 5))
+    >>> few, many = (demonstrations_of(setting, n, np.random.SeedSequence(1)) for n in (2, 5))
     >>> len(many), len(few[1].acts), bool((few[1].obs == many[1].obs).all())
     (5, 88, True)
     """
     mdp = setting.mdp
     horizon = int(np.ceil(np.log(NEGLIGIBLE) / np.log(mdp.discount)))
-    draws = np.random.default_rng(seed).random((number, 1 + 2 * horizon))
-    choose = _drawer(mdp.policy_of(setting.expert), mdp.state_starts)
-    p = mdp.transitions
-    move = _drawer(p.data, p.indptr)
-    states = np.zeros((number, horizon + 1), dtype=np.int64)
-    actions = np.zeros((number, horizon), dtype=np.int64)
-    states[:, 0] = _drawer(mdp.initial, np.array([0, mdp.n_states]))(np.zeros(number, dtype=np.int64), draws[:, 0])
-    for t in range(horizon):
-        pairs = choose(states[:, t], draws[:, 1 + 2 * t])
-        actions[:, t] = mdp.pair_actions[pairs]
-        states[:, t + 1] = p.indices[move(pairs, draws[:, 2 + 2 * t])]
-    return [Trajectory(s, a) for s, a in zip(states, actions, strict=True)]
-
-
-def _drawer(chances: FloatArray, starts: IntArray) -> Callable[[IntArray, FloatArray], IntArray]:
-    """From rows and uniform draws to entries, of a table whose row i is chances[starts[i]:starts[i + 1]].
-
-    Row i is put on the interval [i, i + 1), so that one sorted array serves all rows.
-    """
-    row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    total = np.cumsum(chances)
-    before = np.concatenate([[0.0], total])[np.asarray(starts)[:-1]]
-    ends = row + np.minimum(total - before[row], 1.0)
-    possible = np.flatnonzero(chances > 0)
-    last = np.searchsorted(row[possible], np.arange(len(starts) - 1), side="right") - 1
-
-    def draw(rows: IntArray, uniforms: FloatArray) -> IntArray:
-        found = np.searchsorted(ends[possible], rows + uniforms, side="right")
-        return np.asarray(possible[np.minimum(found, last[rows])], dtype=np.int64)
-
-    return draw
+    return demonstrate(mdp, mdp.policy_of(setting.expert), number, horizon, seed)
 
 
 def signed_cells(mdp: TabularMDP) -> FloatArray:
