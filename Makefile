@@ -47,7 +47,7 @@ bench: setup
 
 $(COMPAT)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(COMPAT)
-	$(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'gymnasium<2' -e '.[render,dev]'
+	$(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'gymnasium<2' -e '.[render,dev,report,logs]'
 	touch $@
 
 compat: $(COMPAT)/.ready
