@@ -167,7 +167,10 @@ def draw_cost(
 
 
 def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> None:
-    """An arrow per action, as long as the action is likely; the most likely one dark. Goals need none."""
+    """An arrow per action, as long as the action is likely; the most likely one dark, and never short.
+
+    Goals need none.
+    """
     draw_world(axis, grid)
     row, column = np.divmod(np.asarray(mdp.pair_states), grid.cells.shape[1])
     best = np.asarray(policy) >= _most_likely(mdp, policy)[mdp.pair_states] - 1e-9
@@ -176,7 +179,7 @@ def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> 
     shown = (grid.cells.ravel()[mdp.pair_states] != -1) & (np.asarray(policy) > 0.02)
     for dark in (False, True):
         some = shown & (best == dark)
-        length = 0.46 * np.asarray(policy)[some]
+        length = 0.46 * np.maximum(np.asarray(policy)[some], 0.6 if dark else 0.0)
         axis.quiver(
             column[some], row[some], arrows[some, 0] * length, up * arrows[some, 1] * length,
             angles="xy", units="xy", scale_units="xy", scale=1.0, color=BLACK if dark else "#9A9A9A",
