@@ -1,7 +1,7 @@
 """The appendix: four 10 x 10 grids with random obstacles and goals, α = 0.005, N = 20, T = 1e5.
 
-The expert is a stopped solver's policy, as in the text; obstacles and goals are distinct random cells. (In the published
-code a set of obstacles or goals is the cross product of some rows and some columns.)
+The expert is a stopped solver's policy, as in the text; obstacles and goals are distinct random cells. (In the
+published code a set of obstacles or goals is the cross product of some rows and some columns.)
 """
 
 from __future__ import annotations
