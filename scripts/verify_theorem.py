@@ -1,7 +1,7 @@
 """Does the convergence theorem hold? The paper's 6 x 6 gridworld at the theorem's own step sizes.
 
     python scripts/verify_theorem.py                     # minutes on two cores
-    python scripts/verify_theorem.py --quick             # ε = 1, seconds
+    python scripts/verify_theorem.py --quick             # ε = 1, under a minute
 
 For each α, Algorithm 1 runs T(ε) steps of the theorem's sizes, once with the paper's second-moment bound and, where T
 allows, with the corrected one; the mean duality gap over runs must be at most ε. The plot shows the gap against

@@ -9,8 +9,8 @@ RLfDTrainer's does not, and without a prior it does what the demonstrator was se
 
 from __future__ import annotations
 
+import argparse
 import copy
-import sys
 import warnings
 
 import gymnasium as gym
@@ -61,4 +61,6 @@ def guess(state: int, action: int) -> float:
 
 
 if __name__ == "__main__":
-    main(tuple(int(size) for size in sys.argv[1:]) or (5, 30, 300))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", type=int, nargs="*", default=[5, 30, 300], help="numbers of demonstrations (default 5 30 300)")
+    main(tuple(parser.parse_args().sizes))

@@ -5,7 +5,7 @@ python scripts/examples/learned_reward.py
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import gymnasium as gym
 import numpy as np
@@ -58,4 +58,6 @@ def main(steps: int) -> tuple[float, float, float]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", type=int, nargs="?", default=50_000, help="of PPO (default 50000)")
+    main(parser.parse_args().steps)
