@@ -1,4 +1,5 @@
-# Each target sets up what it needs. Only Python (3.10 or newer), make and the package registry are required.
+# Each target sets up what it needs. Only Python (3.11, which constraints.txt is for), make and the package registry are
+# required.
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -7,13 +8,13 @@ COMPAT := .venv-compat
 .PHONY: help setup compare reproduce test test-slow lint bench compat clean
 
 help:
-	@echo "make compare    set up and run the main job"
+	@echo "make compare    set up and compare all methods on all tasks: the main job"
 	@echo "make reproduce  every experiment of the paper, and which of its claims hold"
 	@echo "make test       set up and run the tests"
 	@echo "make test-slow  the tests marked slow as well"
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      every performance claim, as a ratio against a plain baseline"
-	@echo "make compat     environment and solver tests against the newest Gymnasium"
+	@echo "make compat     everything that does not need imitation, against the newest Gymnasium"
 
 setup: $(VENV)/.ready
 
