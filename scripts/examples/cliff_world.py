@@ -62,5 +62,5 @@ def guess(state: int, action: int) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", type=int, nargs="*", default=[5, 30, 300], help="numbers of demonstrations (default 5 30 300)")
+    parser.add_argument("sizes", type=int, nargs="*", default=[5, 30, 300], help="of demonstrations (default 5 30 300)")
     main(tuple(parser.parse_args().sizes))

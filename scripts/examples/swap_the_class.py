@@ -11,13 +11,16 @@ from imitation.data import rollout
 from imitation.data.wrappers import RolloutInfoWrapper
 from imitation.rewards.reward_nets import BasicRewardNet
 from seals.base_envs import ExposePOMDPStateWrapper
+from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
 
 rng = np.random.default_rng(0)
+set_random_seed(0)  # torch's draws
 env = gym.make("seals:seals/CliffWorld7x4-v0").unwrapped  # 28 cells: the goal is cell 6, the cliff 1 to 5
 venv = DummyVecEnv([lambda: RolloutInfoWrapper(ExposePOMDPStateWrapper(env))])
+venv.seed(0)
 expert = TabularPolicy(env.state_space, env.action_space, mce_partition_fh(env)[2], rng)
 
 
@@ -41,6 +44,7 @@ for _ in range(5):
         "MCEIRL": MCEIRL(demos, env, net, rng),
         "RLfD": RLfDTrainer(demos, env, rng=rng),
         "RLfD + prior": RLfDTrainer(demos, env, rng=rng, prior=guess),
+        "prior alone": RLfDTrainer(demos, env, rng=rng, prior=guess, alpha=100.0),
     }
     for name, trainer in trainers.items():
         trainer.train(**{"n_epochs": 100} if name == "BC" else {})  # BC wants to be told how long
