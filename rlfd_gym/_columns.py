@@ -11,6 +11,7 @@ import csv
 import difflib
 import gzip
 import os
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -79,6 +80,8 @@ def read_table(source: Any, roles: Mapping[str, str]) -> Table:
                 return _read_text(path, roles)
             except (UnicodeDecodeError, csv.Error) as error:
                 raise ValueError(f"{path} is no CSV file in UTF-8: {error}") from None
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise ValueError(f"{path} is damaged or not compressed by gzip: {error}") from None
         source, where = _import_pandas().read_parquet(path), str(path)
     else:
         where = "the table"

@@ -321,6 +321,14 @@ def test_episodes_of_arrays_cannot_be_named_and_other_encodings_are_told(tmp_pat
         read_log(tmp_path / "log.csv", discount=0.9, **NAMES)
 
 
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:12] + data[20:], lambda data: b"1,2,3"])
+def test_a_damaged_gzip_file_is_named(tmp_path, damage):
+    whole = gzip.compress((HEADER + "".join(f"{day},a,0,{day % 7},1\n" for day in range(500))).encode())
+    (tmp_path / "log.csv.gz").write_bytes(damage(whole))
+    with pytest.raises(ValueError, match=r"log\.csv\.gz is damaged or not compressed by gzip"):
+        read_log(tmp_path / "log.csv.gz", discount=0.9, **NAMES)
+
+
 def test_without_pandas_csv_files_are_read_and_parquet_says_what_is_missing(csv, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with gzip.open(tmp_path / "log.csv.gz", "wt") as file:
