@@ -214,20 +214,24 @@ def _read_text(path: Path, roles: Mapping[str, str]) -> Table:
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         file.seek(0)
-        reader = csv.reader(file, delimiter=max(",;\t", key=first.count), skipinitialspace=True)
+        reader = csv.reader(file, delimiter=max(",;\t", key=first.count), skipinitialspace=True, strict=True)
         header = [name.strip() for name in next(reader, [])]
         check_names(roles, header, str(path))
         places = [header.index(name) for name in roles.values()]
         fields: list[list[str | None]] = []
         lines: list[int] = []
         malformed: list[int] = []
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                malformed.append(len(lines))
-            fields.append([row[k] for k in places] if len(row) == len(header) else [None] * len(places))
-            lines.append(reader.line_num)
+        try:
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    malformed.append(len(lines))
+                fields.append([row[k] for k in places] if len(row) == len(header) else [None] * len(places))
+                lines.append(reader.line_num)
+        except csv.Error as error:  # unless strict, a quote that is not closed swallows rows in silence
+            last = lines[-1] if lines else 1
+            raise ValueError(f"{path}: the row after line {last} is no CSV, see its quotes: {error}") from None
     columns = {role: _from_objects(name, [row[k] for row in fields]) for k, (role, name) in enumerate(roles.items())}
     return Table(columns, np.array(lines, dtype=np.int64), "line", tuple(malformed))
 

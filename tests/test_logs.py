@@ -198,6 +198,16 @@ def test_bad_rows_are_counted_by_reason_and_listed_by_line(csv):
     assert "stock is missing" in str(log.report)
 
 
+@pytest.mark.parametrize("end", ["", '3,a,0,1,1,"late\n', '3,a,0,1,1,""\n'])
+def test_a_quote_that_is_not_closed_swallows_no_rows(csv, end):
+    header = HEADER.replace("\n", ",note\n")
+    quoted = csv('1,a,0,1,1,"late, and\nill"\n2,a,1,0,0,"a ""b"""\n', header)
+    assert read_log(quoted, discount=0.9, **NAMES).report.n_used == 2
+    path = csv('1,a,0,1,1,\n2,a,1,0,0,"late\n' + "3,a,0,1,1,\n" * 50 + end, header)
+    with pytest.raises(ValueError, match=r"log\.csv: the row after line 2 is no CSV, see its quotes"):
+        read_log(path, discount=0.9, **NAMES)
+
+
 @bad_rows
 def test_only_the_first_bad_rows_are_listed():
     arrays = np.full(100, np.nan), np.zeros(100), np.zeros(100)
