@@ -11,6 +11,7 @@ import csv
 import difflib
 import gzip
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -134,9 +135,9 @@ def meaning(value: Any) -> int | float | str | None:
     if text.lower() in NOTHING:
         return None
     if isinstance(value, (str, Real)):
-        if text.removeprefix("-").isdecimal():
-            return int(text)
         try:
+            if text.removeprefix("-").isdecimal() and len(text) < sys.float_info.max_10_exp:
+                return int(text)
             number = float("text" if "_" in text else text)
         except ValueError:
             return text
@@ -200,7 +201,7 @@ def _judged(
 def _moment(value: Any) -> float:
     what = meaning(value)
     if not isinstance(what, str):
-        return np.nan if what is None else float(what)
+        return np.nan if what is None or abs(what) > sys.float_info.max else float(what)
     try:
         moment = datetime.fromisoformat(what)
     except ValueError:

@@ -208,6 +208,16 @@ def test_a_quote_that_is_not_closed_swallows_no_rows(csv, end):
         read_log(path, discount=0.9, **NAMES)
 
 
+@early_ends
+@bad_rows
+def test_numbers_too_long_for_a_float_make_a_row_bad(csv):
+    path = csv(f"1,a,0,1,1\n{10**400},a,1,0,0\n3,a,{'9' * 5000},0,0\n")
+    assert told(read_log(path, discount=0.9, **NAMES, **EPISODES)) == {
+        "stock is no whole number": (1, (4,)),
+        "day is missing or neither a number nor an ISO date": (1, (3,)),
+    }
+
+
 @bad_rows
 def test_only_the_first_bad_rows_are_listed():
     arrays = np.full(100, np.nan), np.zeros(100), np.zeros(100)
@@ -353,6 +363,7 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
     log = read_log(TINY, discount=0.5)
     costs = read_costs(csv("0,0,1.5\n0,1,-2\n1,0,1e2\n2,0,0\n5,5,5\n", header="state,action,cost\n"))
     assert log.pair_values("prior", costs).tolist() == [1.5, -2, 100, 0]
+    assert read_costs({"state": [0], "action": [0], "cost": [1e20]}) == {(0, 0): 1e20}
     del costs[0, 1], costs[2, 0]
     with pytest.raises(ValueError, match=r"prior lacks 2 of the 4 state-action pairs of the log: \(0, 1\), \(2, 0\)$"):
         log.pair_values("prior", costs)
@@ -362,6 +373,8 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
         ("0,0,1\n0,,1\n", "line 3 must have"),
         ("0,0,1\n0,1\n", "line 3 must have"),
         ("0,0,nan\n", "line 2 must have"),
+        ("0,0,-inf\n", "line 2 must have"),
+        (f"0,0,{10**400}\n", "line 2 must have"),
         ("", "at least one row"),
     ):
         with pytest.raises(ValueError, match=message):
