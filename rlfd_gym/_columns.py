@@ -175,7 +175,9 @@ def given_labels(name: str, labels: Iterable[Any] | None) -> tuple[Label, ...] |
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise TypeError(f"{name} must be a sequence of labels, got {labels!r}")
     column = _from_objects(name, list(labels))
-    (judged,) = labels_of([column])
+    means = [meaning(label) for label in column.values]
+    numbers = not any(isinstance(what, str) for what in means)
+    judged = [_judged(label, what, numbers, None) for label, what in zip(column.values, means, strict=True)]
     if not judged or len(column.codes) > len(judged) or not all(fault == "" for _, fault in judged):
         raise ValueError(f"{name} must hold whole numbers or texts, at least one, none missing and none twice")
     return tuple(label for label, _ in judged if label is not None)

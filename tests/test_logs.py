@@ -247,6 +247,11 @@ def test_labels_that_do_not_exist_make_a_row_bad():
     assert log.pair_labels() == [("low", 0), ("mid", 0), ("high", 3)]
 
 
+def test_given_labels_are_texts_as_soon_as_one_is():
+    rows = {"state": [1, 2, "full"], "action": [0, 0, 0], "next_state": ["2", "full", "1"]}
+    assert read_log(rows, discount=0.9, state_labels=["1", "2", "full"]).state_labels == ("1", "2", "full")
+
+
 def test_a_column_holds_what_most_of_it_is():
     rows = {"state": ["S", "M", 40], "action": [True, False, True], "next_state": ["M", "40", "S"]}
     log = read_log(rows, discount=0.9)
