@@ -112,13 +112,16 @@ def from_values(name: str, values: Any) -> Column:
 
 
 def check_names(roles: Mapping[str, str], present: Iterable[Any], where: str) -> None:
-    """Each role's column must be there; the error says which ones are, and the nearest."""
+    """Each role's column must be there, once; the error says which ones are, and the nearest."""
     names = [str(name) for name in present]
     for role, name in roles.items():
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"{role}={name!r}: {where} has no such column, it has {', '.join(names)}{hint}")
+            found = ", ".join(names) or "none"
+            raise ValueError(f"{role}={name!r}: {where} has no such column, it has {found}{hint}")
+        if names.count(name) > 1:
+            raise ValueError(f"{role}={name!r}: {where} has {names.count(name)} such columns, which one is not clear")
 
 
 def meaning(value: Any) -> int | float | str | None:

@@ -218,6 +218,11 @@ def test_numbers_too_long_for_a_float_make_a_row_bad(csv):
     }
 
 
+def test_a_column_that_is_there_twice_is_refused(csv):
+    with pytest.raises(ValueError, match=r"state='stock': .*log\.csv has 2 such columns"):
+        read_log(csv("0,1,1,9\n1,0,0,9\n", "stock,order,next_stock,stock\n"), discount=0.9, **NAMES)
+
+
 @bad_rows
 def test_only_the_first_bad_rows_are_listed():
     arrays = np.full(100, np.nan), np.zeros(100), np.zeros(100)
