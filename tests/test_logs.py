@@ -223,6 +223,20 @@ def test_a_column_that_is_there_twice_is_refused(csv):
         read_log(csv("0,1,1,9\n1,0,0,9\n", "stock,order,next_stock,stock\n"), discount=0.9, **NAMES)
 
 
+@early_ends
+def test_episodes_are_told_apart_by_what_their_labels_mean(csv):
+    log = read_log(csv("1,7,0,1,1\n2,7.0,1,0,0\n3,7 ,0,1,1\n1,b,0,1,1\n"), discount=0.9, **NAMES, **EPISODES)
+    assert log.episodes.lengths.tolist() == [3, 1]
+
+
+@bad_rows
+def test_every_episode_with_a_bad_beginning_is_an_error_that_tells_the_way_out(csv):
+    path = csv("1,a,?,1,1\n2,a,1,0,0\n3,a,0,1,1\n")
+    with pytest.raises(ValueError, match="every episode begins with a bad row.*; leave out episode$"):
+        read_log(path, discount=0.9, **NAMES, **EPISODES, expert="policy")
+    assert read_log(path, discount=0.9, **NAMES).report.n_used == 2
+
+
 @bad_rows
 def test_only_the_first_bad_rows_are_listed():
     arrays = np.full(100, np.nan), np.zeros(100), np.zeros(100)
