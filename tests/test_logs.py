@@ -232,7 +232,7 @@ def test_episodes_are_told_apart_by_what_their_labels_mean(csv):
 @bad_rows
 def test_every_episode_with_a_bad_beginning_is_an_error_that_tells_the_way_out(csv):
     path = csv("1,a,?,1,1\n2,a,1,0,0\n3,a,0,1,1\n")
-    with pytest.raises(ValueError, match="every episode begins with a bad row.*; leave out episode$"):
+    with pytest.raises(ValueError, match=r"every episode begins with a bad row.*; leave out episode$"):
         read_log(path, discount=0.9, **NAMES, **EPISODES, expert="policy")
     assert read_log(path, discount=0.9, **NAMES).report.n_used == 2
 
