@@ -405,6 +405,15 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
             read_costs(csv(body, header="state,action,cost\n"))
 
 
+def learn_from_log():
+    """The script, as a module."""
+    spec = importlib.util.spec_from_file_location("learn_from_log", SCRIPTS / "learn_from_log.py")
+    script = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = script  # dataclasses look themselves up there
+    spec.loader.exec_module(script)
+    return script
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -415,16 +424,22 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
     ],
 )
 def test_mistakes_on_the_command_line_are_told_without_a_traceback(csv, tmp_path, arguments, message):
-    spec = importlib.util.spec_from_file_location("learn_from_log", SCRIPTS / "learn_from_log.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = script  # dataclasses look themselves up there
-    spec.loader.exec_module(script)
+    script = learn_from_log()
     prior = csv("0,0,1\n0,1,2\n1,0,3\n", header="state,action,cost\n", name="prior.csv")
     log = csv("1,a,0,1,1\n2,a,1,0,0\n3,a,0,0,0\n")
     files = ["--action", "order", "--next-state", "next_stock", "--prior", str(prior), "--out", str(tmp_path / "out")]
     with pytest.raises(SystemExit, match=f"^learn_from_log: .*{message}"):
         script.main([str(log), *arguments, *files])
     assert not (tmp_path / "out").exists()
+
+
+def test_labels_with_dollars_are_no_formulas(csv, tmp_path):
+    pytest.importorskip("matplotlib")
+    prior = csv("$5-$10,$%$,1\n$5-$10,b,2\n$\\frac$,b,3\n", header="state,action,cost\n", name="prior.csv")
+    log = csv("$5-$10,$%$,$\\frac$\n$\\frac$,b,$5-$10\n$5-$10,b,$5-$10\n", header="$x^$,do,then\n")
+    files = ["--prior", str(prior), "--out", str(tmp_path / "out")]
+    learn_from_log().main([str(log), "--state", "$x^$", "--action", "do", "--next-state", "then", *files])
+    assert "<td>$\\frac$</td>" in (tmp_path / "out" / "report.html").read_text()
 
 
 @given(st.lists(st.tuples(*[st.one_of(st.none(), st.integers(-2, 4), st.sampled_from(["x", "3", "2.5", ""]))] * 3)))
