@@ -11,6 +11,8 @@ import csv
 import difflib
 import gzip
 import os
+import sys
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -79,6 +81,8 @@ def read_table(source: Any, roles: Mapping[str, str]) -> Table:
                 return _read_text(path, roles)
             except (UnicodeDecodeError, csv.Error) as error:
                 raise ValueError(f"{path} is no CSV file in UTF-8: {error}") from None
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise ValueError(f"{path} is damaged or not compressed by gzip: {error}") from None
         source, where = _import_pandas().read_parquet(path), str(path)
     else:
         where = "the table"
@@ -108,13 +112,16 @@ def from_values(name: str, values: Any) -> Column:
 
 
 def check_names(roles: Mapping[str, str], present: Iterable[Any], where: str) -> None:
-    """Each role's column must be there; the error says which ones are, and the nearest."""
+    """Each role's column must be there, once; the error says which ones are, and the nearest."""
     names = [str(name) for name in present]
     for role, name in roles.items():
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"{role}={name!r}: {where} has no such column, it has {', '.join(names)}{hint}")
+            found = ", ".join(names) or "none"
+            raise ValueError(f"{role}={name!r}: {where} has no such column, it has {found}{hint}")
+        if names.count(name) > 1:
+            raise ValueError(f"{role}={name!r}: {where} has {names.count(name)} such columns, which one is not clear")
 
 
 def meaning(value: Any) -> int | float | str | None:
@@ -131,9 +138,9 @@ def meaning(value: Any) -> int | float | str | None:
     if text.lower() in NOTHING:
         return None
     if isinstance(value, (str, Real)):
-        if text.removeprefix("-").isdecimal():
-            return int(text)
         try:
+            if text.removeprefix("-").isdecimal() and len(text) < sys.float_info.max_10_exp:
+                return int(text)
             number = float("text" if "_" in text else text)
         except ValueError:
             return text
@@ -171,7 +178,9 @@ def given_labels(name: str, labels: Iterable[Any] | None) -> tuple[Label, ...] |
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise TypeError(f"{name} must be a sequence of labels, got {labels!r}")
     column = _from_objects(name, list(labels))
-    (judged,) = labels_of([column])
+    means = [meaning(label) for label in column.values]
+    numbers = not any(isinstance(what, str) for what in means)
+    judged = [_judged(label, what, numbers, None) for label, what in zip(column.values, means, strict=True)]
     if not judged or len(column.codes) > len(judged) or not all(fault == "" for _, fault in judged):
         raise ValueError(f"{name} must hold whole numbers or texts, at least one, none missing and none twice")
     return tuple(label for label, _ in judged if label is not None)
@@ -197,7 +206,7 @@ def _judged(
 def _moment(value: Any) -> float:
     what = meaning(value)
     if not isinstance(what, str):
-        return np.nan if what is None else float(what)
+        return np.nan if what is None or abs(what) > sys.float_info.max else float(what)
     try:
         moment = datetime.fromisoformat(what)
     except ValueError:
@@ -211,20 +220,24 @@ def _read_text(path: Path, roles: Mapping[str, str]) -> Table:
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         file.seek(0)
-        reader = csv.reader(file, delimiter=max(",;\t", key=first.count), skipinitialspace=True)
+        reader = csv.reader(file, delimiter=max(",;\t", key=first.count), skipinitialspace=True, strict=True)
         header = [name.strip() for name in next(reader, [])]
         check_names(roles, header, str(path))
         places = [header.index(name) for name in roles.values()]
         fields: list[list[str | None]] = []
         lines: list[int] = []
         malformed: list[int] = []
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                malformed.append(len(lines))
-            fields.append([row[k] for k in places] if len(row) == len(header) else [None] * len(places))
-            lines.append(reader.line_num)
+        try:
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    malformed.append(len(lines))
+                fields.append([row[k] for k in places] if len(row) == len(header) else [None] * len(places))
+                lines.append(reader.line_num)
+        except csv.Error as error:  # unless strict, a quote that is not closed swallows rows in silence
+            last = lines[-1] if lines else 1
+            raise ValueError(f"{path}: the row after line {last} is no CSV, see its quotes: {error}") from None
     columns = {role: _from_objects(name, [row[k] for row in fields]) for k, (role, name) in enumerate(roles.items())}
     return Table(columns, np.array(lines, dtype=np.int64), "line", tuple(malformed))
 

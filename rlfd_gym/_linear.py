@@ -16,8 +16,9 @@ cost that is compatible with y is read off: αᵢ|c - ĉᵢ| + μ_E,i c is least
 
 So most entries are the prior's own floating point numbers. Those that HiGHS puts there up to its tolerance are within
 `AT_PRIOR` of the prior and set to it. The interior point method of HiGHS with its crossover is used, which ends at a
-vertex: where many costs are optimal, one of the sparsest kind, though not the sparsest of all. Masses are multiplied by
-n, as they are of the order 1/n and the tolerances are absolute.
+vertex: where many costs are optimal, one of the sparsest kind, though not the sparsest of all. For α near the tolerance
+the crossover may lose its way ("Unknown"); the dual simplex method, slower on large programs, does not, and is used
+then. Masses are multiplied by n, as they are of the order 1/n and the tolerances are absolute.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TOLERANCE = 1e-10  # the least that HiGHS takes
 
 
 def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """(c, u, μ, steps) of RLfD_α with the ℓ1 regulariser."""
+    """(c, u, μ, steps) of RLfD_α with the ℓ1 regulariser; the steps are those of the method that succeeded."""
     from scipy.optimize import linprog  # slow to load
 
     mdp, n, n_states = problem.mdp, problem.n_pairs, problem.n_states
@@ -43,19 +44,23 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
     sums = np.repeat([0.0, 1.0, -1.0], [2 * n + far.size, n_states, n_states])
     rows = sp.vstack([sp.hstack([flow, flow, -flow[:, far], identity, -identity]), sums[None, :]])
     nothing = np.zeros(n + far.size + 2 * n_states)
-    result = linprog(
-        np.concatenate([prior, np.ones(nothing.size)]),
-        A_eq=sp.csc_array(rows),
-        b_eq=np.zeros(n_states + 1),
-        bounds=np.column_stack(
-            [
-                np.concatenate([-np.minimum(alpha, expert), nothing]),
-                np.concatenate([alpha, np.full(n, np.inf), (expert - alpha)[far], np.full(2 * n_states, np.inf)]),
-            ]
-        ),
-        method="highs-ipm",
-        options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+    bounds = np.column_stack(
+        [
+            np.concatenate([-np.minimum(alpha, expert), nothing]),
+            np.concatenate([alpha, np.full(n, np.inf), (expert - alpha)[far], np.full(2 * n_states, np.inf)]),
+        ]
     )
+    for method in ("highs-ipm", "highs-ds"):
+        result = linprog(
+            np.concatenate([prior, np.ones(nothing.size)]),
+            A_eq=sp.csc_array(rows),
+            b_eq=np.zeros(n_states + 1),
+            bounds=bounds,
+            method=method,
+            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+        )
+        if result.status == 0:
+            break
     if result.status != 0:
         raise RuntimeError(f"HiGHS did not solve the linear program of RLfD_α, which has a solution: {result.message}")
     near, above, below = np.split(result.x[: 2 * n + far.size], [n, 2 * n])

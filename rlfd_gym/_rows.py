@@ -141,7 +141,7 @@ def episodes_of(rows: Rows) -> Demonstrations:
     whole = gaps - np.maximum.accumulate(np.where(first, gaps - gap, 0)) == 0
     kept = order[whole]
     if not len(kept):
-        raise ValueError('transitions: every episode begins with a bad row; leave out episode, or use expert="policy"')
+        raise ValueError("transitions: every episode begins with a bad row, so none can be used; leave out episode")
     lengths = np.unique(rows.episodes[kept], return_counts=True)[1]
     unknown = np.zeros(len(lengths), dtype=bool)  # logs do not tell whether an end was final
     return Demonstrations(rows.states[kept], rows.actions[kept], rows.next_states[kept], lengths, unknown)
@@ -167,22 +167,25 @@ def _blame_values(column: Column, labels: list[tuple[Label | None, str]], indice
 
 def _in_order(episode: Column, time: Column | None, fault: IntArray, blame: Blame) -> tuple[IntArray, IntArray]:
     """Each row's episode, and the rows by episode and time; rows without them, and repetitions, are bad."""
-    known = episode.spread([_columns.meaning(value) is not None for value in episode.values], False)
+    means = [_columns.meaning(value) for value in episode.values]
+    known = episode.spread([what is not None for what in means], False)
+    number = {what: k for k, what in enumerate(dict.fromkeys(means))}
+    codes = episode.spread([number[what] for what in means], -1)
     blame(~known, f"{episode.name} is missing")
     moments = np.zeros(len(fault))
     if time is not None:
         moments = time.spread(_columns.moments_of(time), np.nan)
         blame(np.isnan(moments), f"{time.name} is missing or neither a number nor an ISO date")
         known &= ~np.isnan(moments)
-    order = np.lexsort((moments, episode.codes))
+    order = np.lexsort((moments, codes))
     if time is not None:  # lexsort is stable: of good rows with one time, the first one in the log comes first
         candidates = order[fault[order] == 0]
-        same = (np.diff(episode.codes[candidates]) == 0) & (np.diff(moments[candidates]) == 0)
+        same = (np.diff(codes[candidates]) == 0) & (np.diff(moments[candidates]) == 0)
         repeated = np.zeros(len(fault), dtype=bool)
         repeated[candidates[1:][same]] = True
         blame(repeated, f"same {episode.name} and {time.name} as an earlier row")
         known &= ~repeated
-    return episode.codes, order[known[order]]
+    return codes, order[known[order]]
 
 
 def _numbered(

@@ -28,6 +28,7 @@ for P̂ and π̂.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -249,7 +250,7 @@ def read_costs(
     codes = np.stack([column.codes for column in table.columns.values()], axis=1)
     for number, (i, j, k) in zip(table.rows.tolist(), codes.tolist(), strict=True):
         s, a, amount = (None, None, None) if min(i, j, k) < 0 else (states[i][0], actions[j][0], amounts[k])
-        if s is None or a is None or not isinstance(amount, (int, float)) or np.isinf(amount):
+        if s is None or a is None or not isinstance(amount, (int, float)) or abs(amount) > sys.float_info.max:
             raise ValueError(f"costs: {table.unit} {number} must have a {state}, an {action} and a number as {cost}")
         if (s, a) in costs:
             raise ValueError(f"costs: {table.unit} {number} repeats {state} {s}, {action} {a}")

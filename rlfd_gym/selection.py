@@ -386,6 +386,8 @@ def _beyond_noise(path: AlphaPath, noise: float) -> tuple[PathPoint, str]:
 
 def _corner(path: AlphaPath) -> tuple[PathPoint, str]:
     """The point of the trade-off farthest below the chord between the path's ends."""
+    if len(path) < 2:
+        raise ValueError('rule "l-curve" looks between two ends, so path must have two points at least; got 1')
     first, last = path[0], path[-1]
     regret, distance = last.regret - first.regret, first.distance**2 - last.distance**2
     if regret <= QP_GAP or distance <= 0:

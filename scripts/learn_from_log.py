@@ -269,12 +269,12 @@ def maps(learned: Learned, options: argparse.Namespace) -> Any:
         image = axis.imshow(table, aspect="auto", interpolation="nearest", **colours)
         axis.grid(False)
         axis.set_title(title)
-        axis.set_xlabel(options.action)
+        axis.set_xlabel(options.action, parse_math=False)
         for ticks, labels in ((axis.set_xticks, log.action_labels), (axis.set_yticks, log.state_labels)):
             every = range(0, len(labels), -(-len(labels) // 25))
-            ticks(list(every), [str(labels[k]) for k in every])
+            ticks(list(every), [str(labels[k]) for k in every], parse_math=False)  # a price such as $5-$10 is none
         figure.colorbar(image, ax=axis, shrink=0.8)
-    axes[0, 0].set_ylabel(options.state)
+    axes[0, 0].set_ylabel(options.state, parse_math=False)
     return figure
 
 

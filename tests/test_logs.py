@@ -198,6 +198,45 @@ def test_bad_rows_are_counted_by_reason_and_listed_by_line(csv):
     assert "stock is missing" in str(log.report)
 
 
+@pytest.mark.parametrize("end", ["", '3,a,0,1,1,"late\n', '3,a,0,1,1,""\n'])
+def test_a_quote_that_is_not_closed_swallows_no_rows(csv, end):
+    header = HEADER.replace("\n", ",note\n")
+    quoted = csv('1,a,0,1,1,"late, and\nill"\n2,a,1,0,0,"a ""b"""\n', header)
+    assert read_log(quoted, discount=0.9, **NAMES).report.n_used == 2
+    path = csv('1,a,0,1,1,\n2,a,1,0,0,"late\n' + "3,a,0,1,1,\n" * 50 + end, header)
+    with pytest.raises(ValueError, match=r"log\.csv: the row after line 2 is no CSV, see its quotes"):
+        read_log(path, discount=0.9, **NAMES)
+
+
+@early_ends
+@bad_rows
+def test_numbers_too_long_for_a_float_make_a_row_bad(csv):
+    path = csv(f"1,a,0,1,1\n{10**400},a,1,0,0\n3,a,{'9' * 5000},0,0\n")
+    assert told(read_log(path, discount=0.9, **NAMES, **EPISODES)) == {
+        "stock is no whole number": (1, (4,)),
+        "day is missing or neither a number nor an ISO date": (1, (3,)),
+    }
+
+
+def test_a_column_that_is_there_twice_is_refused(csv):
+    with pytest.raises(ValueError, match=r"state='stock': .*log\.csv has 2 such columns"):
+        read_log(csv("0,1,1,9\n1,0,0,9\n", "stock,order,next_stock,stock\n"), discount=0.9, **NAMES)
+
+
+@early_ends
+def test_episodes_are_told_apart_by_what_their_labels_mean(csv):
+    log = read_log(csv("1,7,0,1,1\n2,7.0,1,0,0\n3,7 ,0,1,1\n1,b,0,1,1\n"), discount=0.9, **NAMES, **EPISODES)
+    assert log.episodes.lengths.tolist() == [3, 1]
+
+
+@bad_rows
+def test_every_episode_with_a_bad_beginning_is_an_error_that_tells_the_way_out(csv):
+    path = csv("1,a,?,1,1\n2,a,1,0,0\n3,a,0,1,1\n")
+    with pytest.raises(ValueError, match=r"every episode begins with a bad row.*; leave out episode$"):
+        read_log(path, discount=0.9, **NAMES, **EPISODES, expert="policy")
+    assert read_log(path, discount=0.9, **NAMES).report.n_used == 2
+
+
 @bad_rows
 def test_only_the_first_bad_rows_are_listed():
     arrays = np.full(100, np.nan), np.zeros(100), np.zeros(100)
@@ -225,6 +264,11 @@ def test_labels_that_do_not_exist_make_a_row_bad():
     assert told(log) == {"state is not among the labels given": (1, (2,))}
     assert (log.state_labels, log.action_labels) == (("low", "mid", "high"), (0, 3))
     assert log.pair_labels() == [("low", 0), ("mid", 0), ("high", 3)]
+
+
+def test_given_labels_are_texts_as_soon_as_one_is():
+    rows = {"state": [1, 2, "full"], "action": [0, 0, 0], "next_state": ["2", "full", "1"]}
+    assert read_log(rows, discount=0.9, state_labels=["1", "2", "full"]).state_labels == ("1", "2", "full")
 
 
 def test_a_column_holds_what_most_of_it_is():
@@ -321,6 +365,14 @@ def test_episodes_of_arrays_cannot_be_named_and_other_encodings_are_told(tmp_pat
         read_log(tmp_path / "log.csv", discount=0.9, **NAMES)
 
 
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:12] + data[20:], lambda data: b"1,2,3"])
+def test_a_damaged_gzip_file_is_named(tmp_path, damage):
+    whole = gzip.compress((HEADER + "".join(f"{day},a,0,{day % 7},1\n" for day in range(500))).encode())
+    (tmp_path / "log.csv.gz").write_bytes(damage(whole))
+    with pytest.raises(ValueError, match=r"log\.csv\.gz is damaged or not compressed by gzip"):
+        read_log(tmp_path / "log.csv.gz", discount=0.9, **NAMES)
+
+
 def test_without_pandas_csv_files_are_read_and_parquet_says_what_is_missing(csv, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with gzip.open(tmp_path / "log.csv.gz", "wt") as file:
@@ -335,6 +387,7 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
     log = read_log(TINY, discount=0.5)
     costs = read_costs(csv("0,0,1.5\n0,1,-2\n1,0,1e2\n2,0,0\n5,5,5\n", header="state,action,cost\n"))
     assert log.pair_values("prior", costs).tolist() == [1.5, -2, 100, 0]
+    assert read_costs({"state": [0], "action": [0], "cost": [1e20]}) == {(0, 0): 1e20}
     del costs[0, 1], costs[2, 0]
     with pytest.raises(ValueError, match=r"prior lacks 2 of the 4 state-action pairs of the log: \(0, 1\), \(2, 0\)$"):
         log.pair_values("prior", costs)
@@ -344,10 +397,21 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
         ("0,0,1\n0,,1\n", "line 3 must have"),
         ("0,0,1\n0,1\n", "line 3 must have"),
         ("0,0,nan\n", "line 2 must have"),
+        ("0,0,-inf\n", "line 2 must have"),
+        (f"0,0,{10**400}\n", "line 2 must have"),
         ("", "at least one row"),
     ):
         with pytest.raises(ValueError, match=message):
             read_costs(csv(body, header="state,action,cost\n"))
+
+
+def learn_from_log():
+    """The script, as a module."""
+    spec = importlib.util.spec_from_file_location("learn_from_log", SCRIPTS / "learn_from_log.py")
+    script = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = script  # dataclasses look themselves up there
+    spec.loader.exec_module(script)
+    return script
 
 
 @pytest.mark.parametrize(
@@ -360,16 +424,22 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
     ],
 )
 def test_mistakes_on_the_command_line_are_told_without_a_traceback(csv, tmp_path, arguments, message):
-    spec = importlib.util.spec_from_file_location("learn_from_log", SCRIPTS / "learn_from_log.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = script  # dataclasses look themselves up there
-    spec.loader.exec_module(script)
+    script = learn_from_log()
     prior = csv("0,0,1\n0,1,2\n1,0,3\n", header="state,action,cost\n", name="prior.csv")
     log = csv("1,a,0,1,1\n2,a,1,0,0\n3,a,0,0,0\n")
     files = ["--action", "order", "--next-state", "next_stock", "--prior", str(prior), "--out", str(tmp_path / "out")]
     with pytest.raises(SystemExit, match=f"^learn_from_log: .*{message}"):
         script.main([str(log), *arguments, *files])
     assert not (tmp_path / "out").exists()
+
+
+def test_labels_with_dollars_are_no_formulas(csv, tmp_path):
+    pytest.importorskip("matplotlib")
+    prior = csv("$5-$10,$%$,1\n$5-$10,b,2\n$\\frac$,b,3\n", header="state,action,cost\n", name="prior.csv")
+    log = csv("$5-$10,$%$,$\\frac$\n$\\frac$,b,$5-$10\n$5-$10,b,$5-$10\n", header="$x^$,do,then\n")
+    files = ["--prior", str(prior), "--out", str(tmp_path / "out")]
+    learn_from_log().main([str(log), "--state", "$x^$", "--action", "do", "--next-state", "then", *files])
+    assert "<td>$\\frac$</td>" in (tmp_path / "out" / "report.html").read_text()
 
 
 @given(st.lists(st.tuples(*[st.one_of(st.none(), st.integers(-2, 4), st.sampled_from(["x", "3", "2.5", ""]))] * 3)))

@@ -111,6 +111,11 @@ def test_without_a_trade_off_every_alpha_gives_the_expert():
     assert "no trade-off" in select_alpha(path, "l-curve").reason
 
 
+def test_one_point_has_no_corner():
+    with pytest.raises(ValueError, match="path must have two points at least; got 1"):
+        select_alpha(alpha_path(make_problem(3), [0.1]), "l-curve")
+
+
 @pytest.mark.parametrize("budget", [0.0, 0.01, 0.1])
 def test_the_regret_budget_is_met_and_with_a_larger_alpha_it_is_not(path, budget):
     mdp, prior = path.problem.mdp, path.problem.prior

@@ -79,6 +79,16 @@ def test_the_program_closes_the_gap_and_has_the_value_of_a_textbook_program(prob
     assert solution.upper == pytest.approx(textbook_program(problem), abs=1e-7)
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("alpha", [1e-10, 1e-8])
+def test_an_alpha_near_the_tolerance_is_solved_too(seed, alpha):
+    problem = make_problem(seed)
+    flat = RLfDProblem(problem.mdp, problem.expert, np.zeros(problem.n_pairs), alpha, "l1")
+    solution = solve_exact(flat)
+    assert solution.duality_gap < 1e-6
+    assert solution.upper == pytest.approx(textbook_program(flat), abs=1e-6)
+
+
 @given(sparse_problems(), seeds)
 def test_the_lagrangian_and_its_subgradient_are_their_formulas(problem, seed):
     c, u, mu = random_point(problem, seed)
