@@ -170,6 +170,7 @@ def test_priority_of_the_selling_price_is_the_work_of_the_box(out):
     cut = misspecified_prior._cut_priors(exact)
     for name in ("c_o", "c_h", "c_s"):
         np.testing.assert_allclose(cut[name], exact[name], atol=0.25)
+    assert "cutting the prior to the box" in the(verdicts(misspecified_prior.EXPERIMENT, data), "Priority")
     data["sweep"] |= {name: data["sweep"][f"prior_{name}"] for name in ("c_o", "c_h", "c_s")}  # nothing is cut
     assert the(verdicts(misspecified_prior.EXPERIMENT, data), "Priority") == "does not hold"
 
@@ -251,6 +252,15 @@ def test_the_verdict_on_the_hull_flips_with_its_cost(hull, unscaled, theorem, ex
     found = the(verdicts(box_or_hull.EXPERIMENT, {"sizes": sizes, "changes": changes}), "as the state space grows")
     assert found.startswith(expected)
     assert (found == "holds") == (expected == "holds")
+    for ends, verdict in (
+        ({"hull": 0.1, "hull_cost": 0.1, "hull_gap": 0.1}, "holds"),
+        ({"hull": 0.1, "hull_cost": 2.0, "hull_gap": 0.95}, "holds only when convergence means the ℓ1 change"),
+        ({"hull": 2.0, "hull_cost": 2.0, "hull_gap": 2.0}, "does not hold"),
+    ):
+        slow = changes | {name: np.append(np.ones(19), end) for name, end in ends.items()}
+        found = the(verdicts(box_or_hull.EXPERIMENT, {"sizes": sizes, "changes": slow}), "converges faster")
+        assert found.startswith(verdict)
+        assert (found == "holds") == (verdict == "holds")
 
 
 def plain_tables(problem, seed, n_steps):

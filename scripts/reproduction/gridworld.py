@@ -238,7 +238,7 @@ def claims(data: Data) -> list[Claim]:
             "fig:effect-reg-pol", "The policies for α = 0.005 and 0.001 closely resemble that for α = 0.",
             f"same likely action in {_percent(alike[PAPER][1:3])} of the states", _percent(alike[EXACT][1:3]),
             judge(resembles[PAPER], resembles[EXACT]),
-            f"Closely: at least {ALIKE:.0%} of the states that are not goals. Gaps in the paper's setting are "
+            f"Closely: at least {ALIKE:.0%} of the states that are not goals. Gaps of the runs' average are "
             f"{_list(by_way[PAPER]['gap'])} ({order}).",
         ),
         Claim(
@@ -259,7 +259,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             "fig:effect-reg-conv", "c converges faster for α = 0.1 than for smaller α.",
             f"ℓ1 change of c at the end: {_list(late['cost'], '.1e')} ({order})",
-            f"duality gap at the end: {_list(late['gap'], '.2g')}",
+            f"duality gap at the end, mean over runs: {_list(late['gap'], '.2g')}",
             judge(faster, nearer),
             "Both in the paper's setting. A larger α forgets the random start sooner, at the rate 2αη a step; the "
             "change of an average over t iterations is O(1/t) for every α and no measure of optimality.",
