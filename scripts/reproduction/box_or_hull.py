@@ -189,8 +189,8 @@ def claims(data: Data) -> list[Claim]:
             f"gap at T over gap at the first record: hull {shrunk['hull_gap']:.2f}, box {shrunk['box_gap']:.2f}",
             judge(end["hull_cost"] < end["box"], nearer, "convergence means the ℓ1 change of the weights",
                   end["hull"] < end["box"]),
-            f"Faster: Cw changes less than c, and the gap has shrunk by {1 - FASTER:.0%} more. Three weights change less "
-            "than 256 costs when entries are added up; as costs, Cw and c can be compared, and the gaps, each of its "
+            f"Faster: Cw changes less than c, and the gap has shrunk by {1 - FASTER:.0%} more. Three weights change "
+            "less than 256 costs when entries are added up; as costs, Cw and c can be compared, and the gaps, each of its "
             "own problem, say how far each is from its optimum.",
         ),
         Claim(
