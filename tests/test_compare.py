@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -168,6 +169,16 @@ def test_what_is_not_random_is_run_once():
     assert seeds["inventory", "rlfd-smd", "exact"] == seeds["inventory", "lpal", 1] == 3
 
 
+def test_what_is_asked_for_twice_is_run_once_and_in_order():
+    # A row that is there twice would make its interval too narrow, and its seed must not depend on how 1 is written.
+    twice = compare.Settings(
+        tasks=("inventory",) * 2, methods=("lpal", "lpal"), demonstrations=("exact", np.int64(2), 2), alphas=(1, 1.0)
+    )
+    once = compare.Settings(tasks=("inventory",), methods=("lpal",), demonstrations=(2, "exact"), alphas=(1.0,))
+    assert list(map(str, twice.cells())) == list(map(str, once.cells()))
+    assert json.dumps(asdict(twice)) == json.dumps(asdict(once))
+
+
 def test_the_printed_numbers_are_those_of_the_csv(written):
     result, out = written
     rows = rows_of_csv(out / "results.csv")
@@ -306,6 +317,7 @@ def test_resuming_with_other_solver_settings_is_refused(tmp_path, no_page):
         ({"seeds": 0}, "seeds must be at least 1"),
         ({"demonstrations": [0]}, "must be at least 1, got 0"),
         ({"demonstrations": []}, "demonstrations is empty"),
+        ({"alphas": []}, "alphas is empty"),
         ({"alphas": [-1.0]}, "alphas must be a finite number"),
     ],
 )

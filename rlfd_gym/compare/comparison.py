@@ -51,20 +51,26 @@ class Settings:
     """Runs that a stochastic solver averages over."""
 
     def __post_init__(self) -> None:
-        """Check, and put the reference rows first."""
+        """Check, and keep everything once, in plain numbers: reference rows first, levels in ascending order."""
         _check_names("tasks", self.tasks, TASKS)
         _check_names("methods", self.methods, METHODS)
-        references = tuple(name for name, method in METHODS.items() if method.reference)
-        object.__setattr__(self, "methods", references + tuple(n for n in self.methods if n not in references))
-        for name in ("seeds", "iterations", "runs"):
-            _checks.integer(name, getattr(self, name), 1)
-        if not self.demonstrations:
-            raise ValueError(f'demonstrations is empty, expected numbers or "{EXACT}"')
-        for level in self.demonstrations:
-            if level != EXACT:
-                _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
-        for alpha in self.alphas:
-            _checks.number("alphas", alpha, 0.0)
+        for name, expected in (("demonstrations", f'numbers or "{EXACT}"'), ("alphas", "weights of the prior")):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty, expected {expected}")
+        references = [name for name, method in METHODS.items() if method.reference]
+        levels = {
+            level if level == EXACT else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
+            for level in self.demonstrations
+        }
+        clean: dict[str, Any] = {
+            "tasks": tuple(dict.fromkeys(self.tasks)),
+            "methods": tuple(dict.fromkeys([*references, *self.methods])),
+            "demonstrations": tuple(sorted(levels, key=level_key)),
+            "alphas": tuple(dict.fromkeys(_checks.number("alphas", alpha, 0.0) for alpha in self.alphas)),
+        }
+        clean |= {name: _checks.integer(name, getattr(self, name), 1) for name in ("seeds", "iterations", "runs")}
+        for name, value in clean.items():
+            object.__setattr__(self, name, value)
 
     def cells(self) -> list[Cell]:
         """The cells, task by task, in the order of the methods."""
@@ -92,11 +98,10 @@ class Settings:
                     "a comparison has one setting for all of its cells: start another one"
                 )
         union: dict[str, Any] = {
-            name: tuple(dict.fromkeys([*getattr(stored, name), *getattr(self, name)]))
-            for name in ("tasks", "methods", "alphas")
+            name: getattr(stored, name) + getattr(self, name)
+            for name in ("tasks", "methods", "alphas", "demonstrations")
         }
-        levels = sorted({*stored.demonstrations, *self.demonstrations}, key=level_key)
-        return dataclasses.replace(stored, **union, demonstrations=tuple(levels), seeds=max(self.seeds, stored.seeds))
+        return dataclasses.replace(stored, **union, seeds=max(self.seeds, stored.seeds))
 
 
 @dataclass(frozen=True, eq=False)
