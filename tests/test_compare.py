@@ -259,6 +259,13 @@ def test_resuming_keeps_the_finished_cells_and_adds_what_is_asked_for(tmp_path, 
     assert not {cell for cell in done[total:]} & set(done[:total])
 
 
+def test_every_cell_has_a_file_of_its_own():
+    alphas = (1.0, 0.1, 1e-9, 0.12345678, 0.12345679)
+    names = [cells.Cell("inventory", "rlfd-exact", alpha, "exact", 0).file_name for alpha in alphas]
+    assert len(set(names)) == len(names)
+    assert names[0] == "inventory_rlfd-exact_alpha=1_exact_seed=0.npz"
+
+
 def test_an_interrupted_run_keeps_its_cells_and_says_how_to_go_on(tmp_path, monkeypatch, no_page):
     real, seen = comparison.run_cell, []
 

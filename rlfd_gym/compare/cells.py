@@ -45,7 +45,7 @@ class Cell:
     @property
     def file_name(self) -> str:
         """Where it is stored."""
-        alpha = "" if self.alpha is None else f" alpha={self.alpha:g}"
+        alpha = "" if self.alpha is None else f" alpha={self.alpha!r}".removesuffix(".0")
         return f"{self.task} {self.method}{alpha} {self.demonstrations} seed={self.seed}.npz".replace(" ", "_")
 
 
