@@ -239,6 +239,13 @@ def test_what_was_not_solved_is_named(written):
     assert "Not solved" not in " ".join(compare.run(**TINY).table("inventory").notes)
 
 
+@pytest.mark.parametrize(("seeds", "expected"), [(2, []), (3, ["Slow, so for fewer seeds: SMD-H (2)."])])
+def test_methods_with_fewer_seeds_than_asked_for_are_named(seeds, expected):
+    choice = {"methods": ["smd-hull", "smd-hull-prior"], "demonstrations": ["exact"], "seeds": seeds}
+    notes = compare.run(**TINY | choice | {"iterations": 10}).table("inventory").notes
+    assert [note for note in notes if note.startswith("Slow")] == expected
+
+
 def test_the_result_does_not_depend_on_jobs(written):
     assert values(compare.run(**SMALL, jobs=2)) == values(written[0])
 

@@ -119,7 +119,7 @@ class Comparison:
         """The table of a task: `print(...)` it, or take its `.markdown()`."""
         _check_names("task", [task], self.settings.tasks)
         rows = [row for row in self.rows if row.task == task]
-        return table_of(task, self.summaries(task), self.settings.demonstrations, notes_of(task, rows))
+        return table_of(task, self.summaries(task), self.settings.demonstrations, notes_of(task, rows, self.settings.seeds))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows, one per cell."""
