@@ -311,6 +311,16 @@ def test_a_solver_that_gives_up_is_noted_and_the_rest_goes_on(tmp_path, monkeypa
     assert (failed.method, failed.demonstrations) == ("mine", "exact")
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_method_in_error_is_named_with_its_cell(jobs, monkeypatch):
+    def solve(lesson):
+        return rlfd_gym.Solution(np.nan * lesson.mdp.uniform_policy(), lesson.occupancy)
+
+    monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
+    with pytest.raises(RuntimeError, match=r"method='mine'.*seed=\d\) failed: ValueError: policy must be finite"):
+        compare.run(**TINY | {"methods": ["mine"]}, jobs=jobs)
+
+
 def test_resuming_with_other_solver_settings_is_refused(tmp_path, no_page):
     compare.run(**TINY, out=tmp_path)
     with pytest.raises(ValueError, match="iterations is 7, but the stored cells were made with 2000"):
