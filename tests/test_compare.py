@@ -331,6 +331,15 @@ def test_resuming_with_other_solver_settings_is_refused(tmp_path, no_page):
         compare.run(out=tmp_path / "elsewhere", resume=True)
 
 
+@pytest.mark.parametrize("content", ["{", "{}", "[]", '{"settings": {"nonsense": 1}}', '{"settings": 1}'])
+def test_resuming_what_is_no_comparison_is_refused_by_name(content, tmp_path):
+    (tmp_path / "results.json").write_text(content)
+    with pytest.raises(ValueError, match=r"resume: .*results.json is not that of a comparison"):
+        compare.run(out=tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"out: .*results.json is a file, expected a folder"):
+        compare.run(**TINY, out=tmp_path / "results.json")
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

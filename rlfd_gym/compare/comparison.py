@@ -219,14 +219,20 @@ def run(
 def _settings(chosen: dict[str, Any], folder: Path | None, resume: bool) -> Settings:
     """The settings asked for, on top of those stored in the folder where a comparison goes on."""
     if not resume:
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise ValueError(f"out: {folder} is a file, expected a folder")
         if folder is not None and (folder / "results.json").exists():
             raise ValueError(f"out: {folder} holds a comparison already; resume it, or choose another folder")
         return Settings(**chosen)
     if folder is None or not (folder / "results.json").exists():
         raise ValueError(f"resume: there is no comparison in {folder}: it has no results.json")
-    text = json.loads((folder / "results.json").read_text())["settings"]
-    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in text.items()}
-    stored = Settings(**values)
+    try:
+        text = json.loads((folder / "results.json").read_text())["settings"]
+        stored = Settings(**{name: tuple(v) if isinstance(v, list) else v for name, v in text.items()})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"resume: {folder / 'results.json'} is not that of a comparison ({type(error).__name__}: {error})"
+        ) from error
     return dataclasses.replace(stored, **chosen).added_to(stored)
 
 
