@@ -89,6 +89,10 @@ def test_the_distance_of_costs_is_the_best_fit_in_the_l1_norm(truth, data):
     assert cost_distance(cost, truth) == pytest.approx(best / flat, abs=1e-7)
 
 
+def test_the_truth_is_at_a_distance_of_zero_without_a_sign():
+    assert str(cost_distance([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])) == "0.0"
+
+
 def test_a_cost_that_points_the_wrong_way_tells_nothing():
     truth = np.array([-1.0, 0.0, 1.0])
     assert cost_distance(-truth, truth) == cost_distance(np.ones(3), truth) == 1
