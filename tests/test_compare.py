@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import pytest
 import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import rlfd_gym
 from rlfd_gym import compare
@@ -205,6 +207,17 @@ def test_the_printed_numbers_are_those_of_the_csv(written):
                     mean, margin = mean_and_margin(found)
                     expected.append(f"{mean:.3f}" + ("" if margin is None else f"±{margin:.3f}"))
             assert re.findall(r"-?\d\.\d{3}(?:±\d\.\d{3})?", line) == expected
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_digit_is_left_out_in_a_narrow_terminal(written, width):
+    table = written[0].table("inventory")
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(table)
+    printed = console.file.getvalue()
+    assert max(map(len, printed.splitlines())) <= width
+    assert "…" not in printed
+    assert all(part in printed for row in table.rows for cell in row[1:] for part in cell.text.split("±"))
 
 
 def test_the_summary_the_page_and_the_pictures_are_there(written):
