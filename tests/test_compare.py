@@ -376,6 +376,11 @@ def test_what_cannot_be_compared_is_refused_by_name(wrong, message):
         compare.run(**wrong)
 
 
+def test_a_name_alone_is_not_taken_for_its_letters():
+    with pytest.raises(TypeError, match=r"tasks must be a list, got a string; write \['inventory'\]"):
+        compare.run(**TINY | {"tasks": "inventory"})
+
+
 def test_a_new_method_is_one_entry(monkeypatch):
     def solve(lesson):
         return rlfd_gym.Solution(lesson.mdp.uniform_policy(), lesson.occupancy)
@@ -397,6 +402,10 @@ def test_the_command_lists_tasks_and_methods_and_names_the_nearest_match(tmp_pat
     wrong = command("--tasks", "wind", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "did you mean 'windy'?" in wrong.stderr
+    (tmp_path / "file").touch()
+    nowhere = command("--quick", "--out", "file/here", cwd=tmp_path)
+    assert nowhere.returncode == 2
+    assert nowhere.stderr.splitlines()[-1].endswith("Not a directory: 'file/here/cells'")
 
 
 def test_the_command_prints_tables_and_names_the_page(tmp_path):

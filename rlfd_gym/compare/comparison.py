@@ -188,6 +188,9 @@ def run(
         "tasks": tasks, "methods": methods, "seeds": seeds, "demonstrations": demonstrations, "alphas": alphas,
         "iterations": iterations, "runs": runs,
     }  # fmt: skip
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise TypeError(f"{name} must be a list, got a string; write [{value!r}]")
     chosen = {
         name: tuple(value) if name in ("tasks", "methods", "demonstrations", "alphas") else value
         for name, value in given.items()
