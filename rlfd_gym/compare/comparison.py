@@ -119,7 +119,8 @@ class Comparison:
         """The table of a task: `print(...)` it, or take its `.markdown()`."""
         _check_names("task", [task], self.settings.tasks)
         rows = [row for row in self.rows if row.task == task]
-        return table_of(task, self.summaries(task), self.settings.demonstrations, notes_of(task, rows, self.settings.seeds))
+        notes = notes_of(task, rows, self.settings.seeds)
+        return table_of(task, self.summaries(task), self.settings.demonstrations, notes)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows, one per cell."""
@@ -231,7 +232,8 @@ def _settings(chosen: dict[str, Any], folder: Path | None, resume: bool) -> Sett
         raise ValueError(f"resume: there is no comparison in {folder}: it has no results.json")
     try:
         text = json.loads((folder / "results.json").read_text())["settings"]
-        stored = Settings(**{name: tuple(v) if isinstance(v, list) else v for name, v in text.items()})
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in text.items()}
+        stored = Settings(**values)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"resume: {folder / 'results.json'} is not that of a comparison ({type(error).__name__}: {error})"
