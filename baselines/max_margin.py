@@ -6,7 +6,7 @@ With costs Cw, the occupancies F of policies and a loss over pairs that says how
 
 The bracket is a hinge: it is zero once the expert is cheaper than each μ by <loss, μ>. The mean ŵ is zero in the paper.
 With identity features (no basis: a cost for each pair), no loss and ŵ = ĉ this is IO-AL_α with λ = 2α, as long as the
-box that IO-AL_α puts on the cost is slack.
+box that IO-AL_α puts on the cost is slack and μ_E is the occupancy of a policy.
 
 The paper descends along the subgradient λ(w - ŵ) + Cᵀ(μ_E - μ*), μ* optimal for Cw - loss. In tables its program is a
 sparse quadratic one, solved by PIQP to its end:

@@ -8,8 +8,9 @@ The paper's variant of Algorithm 1 for the setting of Syed, Bowling and Schapire
 takes the place of the projected step for c. All else is SMD-RLfD, and is its code: `smd` and `_kernels`. The problem,
 its duality gap and the convergence theorem are in `rlfd_gym.hull`.
 
-At α = 0 the optimum is minus that of LPAL on the same basis: the margin by which an apprentice can beat the expert
-under every cost of the hull. It is 0 where one of these costs makes the expert optimal.
+At α = 0 and for the occupancy of a policy the optimum is minus that of LPAL on the same basis: the margin by which an
+apprentice can beat the expert under every cost of the hull. It is 0 where one of these costs makes the expert optimal.
+An expert estimated from samples need not have the flow Tγμ_E = ν₀ that LPAL asks of apprentices: the two differ then.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def main() -> int:
             resume=bool(options.resume),
             progress=True,
         )
-    except (ValueError, TypeError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:
         parser.error(str(error))
     except KeyboardInterrupt as interrupt:
         print(f"\n{interrupt}", file=sys.stderr)

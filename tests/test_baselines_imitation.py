@@ -15,6 +15,7 @@ from strategies import make_mdp, random_cost
 from test_baselines import is_policy_with_its_occupancy, sampled
 
 import rlfd_gym
+from rlfd_gym import compare
 from rlfd_gym.baselines import behavioural_cloning, cloning_network, gail, mce_irl
 
 pytestmark = pytest.mark.needs_imitation
@@ -140,3 +141,9 @@ def test_gail_comes_near_the_expert_from_afar():
     start = env.mdp.expected_cost(env.mdp.uniform_policy(), env.cost) - expert @ env.cost
     solution = gail(env.mdp, expert, n_timesteps=40_960)
     assert solution.occupancy @ env.cost - expert @ env.cost < start / 2
+
+
+def test_the_comparison_runs_gail_however_few_its_iterations():
+    setting = compare.TASKS["inventory"].make(0)
+    lesson = compare.Lesson(setting, setting.expert, 0.0, 10, 1, np.random.SeedSequence(0))
+    assert is_policy_with_its_occupancy(setting.mdp, compare.METHODS["gail"].solve(lesson))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ import pytest
 import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import rlfd_gym
 from rlfd_gym import compare
@@ -86,6 +89,10 @@ def test_the_distance_of_costs_is_the_best_fit_in_the_l1_norm(truth, data):
             if cost[i] != cost[j] and (slope := (truth[i] - truth[j]) / (cost[i] - cost[j])) >= 0:
                 best = min(best, np.abs(truth - truth[i] - slope * (cost - cost[i])).sum())
     assert cost_distance(cost, truth) == pytest.approx(best / flat, abs=1e-7)
+
+
+def test_the_truth_is_at_a_distance_of_zero_without_a_sign():
+    assert str(cost_distance([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])) == "0.0"
 
 
 def test_a_cost_that_points_the_wrong_way_tells_nothing():
@@ -168,6 +175,16 @@ def test_what_is_not_random_is_run_once():
     assert seeds["inventory", "rlfd-smd", "exact"] == seeds["inventory", "lpal", 1] == 3
 
 
+def test_what_is_asked_for_twice_is_run_once_and_in_order():
+    # A row that is there twice would make its interval too narrow, and its seed must not depend on how 1 is written.
+    twice = compare.Settings(
+        tasks=("inventory",) * 2, methods=("lpal", "lpal"), demonstrations=("exact", np.int64(2), 2), alphas=(1, 1.0)
+    )
+    once = compare.Settings(tasks=("inventory",), methods=("lpal",), demonstrations=(2, "exact"), alphas=(1.0,))
+    assert list(map(str, twice.cells())) == list(map(str, once.cells()))
+    assert json.dumps(asdict(twice)) == json.dumps(asdict(once))
+
+
 def test_the_printed_numbers_are_those_of_the_csv(written):
     result, out = written
     rows = rows_of_csv(out / "results.csv")
@@ -190,6 +207,17 @@ def test_the_printed_numbers_are_those_of_the_csv(written):
                     mean, margin = mean_and_margin(found)
                     expected.append(f"{mean:.3f}" + ("" if margin is None else f"±{margin:.3f}"))
             assert re.findall(r"-?\d\.\d{3}(?:±\d\.\d{3})?", line) == expected
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_digit_is_left_out_in_a_narrow_terminal(written, width):
+    table = written[0].table("inventory")
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(table)
+    printed = console.file.getvalue()
+    assert max(map(len, printed.splitlines())) <= width
+    assert "…" not in printed
+    assert all(part in printed for row in table.rows for cell in row[1:] for part in cell.text.split("±"))
 
 
 def test_the_summary_the_page_and_the_pictures_are_there(written):
@@ -228,6 +256,13 @@ def test_what_was_not_solved_is_named(written):
     assert "Not solved" not in " ".join(compare.run(**TINY).table("inventory").notes)
 
 
+@pytest.mark.parametrize(("seeds", "expected"), [(2, []), (3, ["Slow, so for fewer seeds: SMD-H (2)."])])
+def test_methods_with_fewer_seeds_than_asked_for_are_named(seeds, expected):
+    choice = {"methods": ["smd-hull", "smd-hull-prior"], "demonstrations": ["exact"], "seeds": seeds}
+    notes = compare.run(**TINY | choice | {"iterations": 10}).table("inventory").notes
+    assert [note for note in notes if note.startswith("Slow")] == expected
+
+
 def test_the_result_does_not_depend_on_jobs(written):
     assert values(compare.run(**SMALL, jobs=2)) == values(written[0])
 
@@ -246,6 +281,13 @@ def test_resuming_keeps_the_finished_cells_and_adds_what_is_asked_for(tmp_path, 
     assert {(cell.method, cell.demonstrations) for cell in done[total:]} >= {("lp-irl", 2), ("cloning", 3)}
     assert more.settings.demonstrations == (2, 3, "exact")
     assert not {cell for cell in done[total:]} & set(done[:total])
+
+
+def test_every_cell_has_a_file_of_its_own():
+    alphas = (1.0, 0.1, 1e-9, 0.12345678, 0.12345679)
+    names = [cells.Cell("inventory", "rlfd-exact", alpha, "exact", 0).file_name for alpha in alphas]
+    assert len(set(names)) == len(names)
+    assert names[0] == "inventory_rlfd-exact_alpha=1_exact_seed=0.npz"
 
 
 def test_an_interrupted_run_keeps_its_cells_and_says_how_to_go_on(tmp_path, monkeypatch, no_page):
@@ -286,6 +328,16 @@ def test_a_solver_that_gives_up_is_noted_and_the_rest_goes_on(tmp_path, monkeypa
     assert (failed.method, failed.demonstrations) == ("mine", "exact")
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_method_in_error_is_named_with_its_cell(jobs, monkeypatch):
+    def solve(lesson):
+        return rlfd_gym.Solution(np.nan * lesson.mdp.uniform_policy(), lesson.occupancy)
+
+    monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
+    with pytest.raises(RuntimeError, match=r"method='mine'.*seed=\d\) failed: ValueError: policy must be finite"):
+        compare.run(**TINY | {"methods": ["mine"]}, jobs=jobs)
+
+
 def test_resuming_with_other_solver_settings_is_refused(tmp_path, no_page):
     compare.run(**TINY, out=tmp_path)
     with pytest.raises(ValueError, match="iterations is 7, but the stored cells were made with 2000"):
@@ -294,6 +346,15 @@ def test_resuming_with_other_solver_settings_is_refused(tmp_path, no_page):
         compare.run(**TINY, out=tmp_path)
     with pytest.raises(ValueError, match="there is no comparison in"):
         compare.run(out=tmp_path / "elsewhere", resume=True)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", '{"settings": {"nonsense": 1}}', '{"settings": 1}'])
+def test_resuming_what_is_no_comparison_is_refused_by_name(content, tmp_path):
+    (tmp_path / "results.json").write_text(content)
+    with pytest.raises(ValueError, match=r"resume: .*results.json is not that of a comparison"):
+        compare.run(out=tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"out: .*results.json is a file, expected a folder"):
+        compare.run(**TINY, out=tmp_path / "results.json")
 
 
 @pytest.mark.parametrize(
@@ -306,12 +367,18 @@ def test_resuming_with_other_solver_settings_is_refused(tmp_path, no_page):
         ({"seeds": 0}, "seeds must be at least 1"),
         ({"demonstrations": [0]}, "must be at least 1, got 0"),
         ({"demonstrations": []}, "demonstrations is empty"),
+        ({"alphas": []}, "alphas is empty"),
         ({"alphas": [-1.0]}, "alphas must be a finite number"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_by_name(wrong, message):
     with pytest.raises(ValueError, match=message):
         compare.run(**wrong)
+
+
+def test_a_name_alone_is_not_taken_for_its_letters():
+    with pytest.raises(TypeError, match=r"tasks must be a list, got a string; write \['inventory'\]"):
+        compare.run(**TINY | {"tasks": "inventory"})
 
 
 def test_a_new_method_is_one_entry(monkeypatch):
@@ -335,6 +402,10 @@ def test_the_command_lists_tasks_and_methods_and_names_the_nearest_match(tmp_pat
     wrong = command("--tasks", "wind", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "did you mean 'windy'?" in wrong.stderr
+    (tmp_path / "file").touch()
+    nowhere = command("--quick", "--out", "file/here", cwd=tmp_path)
+    assert nowhere.returncode == 2
+    assert nowhere.stderr.splitlines()[-1].endswith("Not a directory: 'file/here/cells'")
 
 
 def test_the_command_prints_tables_and_names_the_page(tmp_path):

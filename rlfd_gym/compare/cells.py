@@ -45,7 +45,7 @@ class Cell:
     @property
     def file_name(self) -> str:
         """Where it is stored."""
-        alpha = "" if self.alpha is None else f" alpha={self.alpha:g}"
+        alpha = "" if self.alpha is None else f" alpha={self.alpha!r}".removesuffix(".0")
         return f"{self.task} {self.method}{alpha} {self.demonstrations} seed={self.seed}.npz".replace(" ", "_")
 
 
@@ -96,11 +96,22 @@ class Row:
 def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
     """Solve and measure. The time is that of the solve alone, after a first one in miniature that compiles and imports.
 
+    A method that is in error, rather than giving up, ends the comparison with a `RuntimeError` that names the cell.
+
     >>> from rlfd_gym.compare import METHODS, TASKS
     >>> row = run_cell(TASKS["inventory"], METHODS["expert"], Cell("inventory", "expert", None, "exact", 0), 1, 1)
     >>> row.share_closed
     0.0
     """
+    try:
+        return _run_cell(task, method, cell, iterations, runs)
+    except ImportError:
+        raise  # it says what to install
+    except Exception as error:
+        raise RuntimeError(f"{cell} failed: {type(error).__name__}: {error}") from error
+
+
+def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
     setting = task.make(cell.seed)
     lesson = Lesson(setting, _shown(setting, cell), cell.alpha or 0.0, iterations, runs, _seed(*asdict(cell).values()))
     _warm_up(method)

@@ -51,20 +51,26 @@ class Settings:
     """Runs that a stochastic solver averages over."""
 
     def __post_init__(self) -> None:
-        """Check, and put the reference rows first."""
+        """Check, and keep everything once, in plain numbers: reference rows first, levels in ascending order."""
         _check_names("tasks", self.tasks, TASKS)
         _check_names("methods", self.methods, METHODS)
-        references = tuple(name for name, method in METHODS.items() if method.reference)
-        object.__setattr__(self, "methods", references + tuple(n for n in self.methods if n not in references))
-        for name in ("seeds", "iterations", "runs"):
-            _checks.integer(name, getattr(self, name), 1)
-        if not self.demonstrations:
-            raise ValueError(f'demonstrations is empty, expected numbers or "{EXACT}"')
-        for level in self.demonstrations:
-            if level != EXACT:
-                _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
-        for alpha in self.alphas:
-            _checks.number("alphas", alpha, 0.0)
+        for name, expected in (("demonstrations", f'numbers or "{EXACT}"'), ("alphas", "weights of the prior")):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty, expected {expected}")
+        references = [name for name, method in METHODS.items() if method.reference]
+        levels = {
+            level if level == EXACT else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
+            for level in self.demonstrations
+        }
+        clean: dict[str, Any] = {
+            "tasks": tuple(dict.fromkeys(self.tasks)),
+            "methods": tuple(dict.fromkeys([*references, *self.methods])),
+            "demonstrations": tuple(sorted(levels, key=level_key)),
+            "alphas": tuple(dict.fromkeys(_checks.number("alphas", alpha, 0.0) for alpha in self.alphas)),
+        }
+        clean |= {name: _checks.integer(name, getattr(self, name), 1) for name in ("seeds", "iterations", "runs")}
+        for name, value in clean.items():
+            object.__setattr__(self, name, value)
 
     def cells(self) -> list[Cell]:
         """The cells, task by task, in the order of the methods."""
@@ -92,11 +98,10 @@ class Settings:
                     "a comparison has one setting for all of its cells: start another one"
                 )
         union: dict[str, Any] = {
-            name: tuple(dict.fromkeys([*getattr(stored, name), *getattr(self, name)]))
-            for name in ("tasks", "methods", "alphas")
+            name: getattr(stored, name) + getattr(self, name)
+            for name in ("tasks", "methods", "alphas", "demonstrations")
         }
-        levels = sorted({*stored.demonstrations, *self.demonstrations}, key=level_key)
-        return dataclasses.replace(stored, **union, demonstrations=tuple(levels), seeds=max(self.seeds, stored.seeds))
+        return dataclasses.replace(stored, **union, seeds=max(self.seeds, stored.seeds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +119,8 @@ class Comparison:
         """The table of a task: `print(...)` it, or take its `.markdown()`."""
         _check_names("task", [task], self.settings.tasks)
         rows = [row for row in self.rows if row.task == task]
-        return table_of(task, self.summaries(task), self.settings.demonstrations, notes_of(task, rows))
+        notes = notes_of(task, rows, self.settings.seeds)
+        return table_of(task, self.summaries(task), self.settings.demonstrations, notes)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows, one per cell."""
@@ -183,6 +189,9 @@ def run(
         "tasks": tasks, "methods": methods, "seeds": seeds, "demonstrations": demonstrations, "alphas": alphas,
         "iterations": iterations, "runs": runs,
     }  # fmt: skip
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise TypeError(f"{name} must be a list, got a string; write [{value!r}]")
     chosen = {
         name: tuple(value) if name in ("tasks", "methods", "demonstrations", "alphas") else value
         for name, value in given.items()
@@ -214,14 +223,21 @@ def run(
 def _settings(chosen: dict[str, Any], folder: Path | None, resume: bool) -> Settings:
     """The settings asked for, on top of those stored in the folder where a comparison goes on."""
     if not resume:
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise ValueError(f"out: {folder} is a file, expected a folder")
         if folder is not None and (folder / "results.json").exists():
             raise ValueError(f"out: {folder} holds a comparison already; resume it, or choose another folder")
         return Settings(**chosen)
     if folder is None or not (folder / "results.json").exists():
         raise ValueError(f"resume: there is no comparison in {folder}: it has no results.json")
-    text = json.loads((folder / "results.json").read_text())["settings"]
-    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in text.items()}
-    stored = Settings(**values)
+    try:
+        text = json.loads((folder / "results.json").read_text())["settings"]
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in text.items()}
+        stored = Settings(**values)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"resume: {folder / 'results.json'} is not that of a comparison ({type(error).__name__}: {error})"
+        ) from error
     return dataclasses.replace(stored, **chosen).added_to(stored)
 
 

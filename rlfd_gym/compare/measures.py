@@ -64,7 +64,7 @@ def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
     )
     if result.status != 0:
         raise RuntimeError(f"HiGHS did not solve the fit of the learned cost to the truth: {result.message}")
-    return float(np.clip(-result.fun, 0.0, 1.0))
+    return float(np.clip(-result.fun, 0.0, 1.0)) + 0.0  # no -0.0
 
 
 def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:

@@ -143,7 +143,7 @@ def _network(lesson: Lesson) -> Solution:
 def _adversarial(lesson: Lesson) -> Solution:
     from rlfd_gym.baselines import gail
 
-    steps = min(50_000, lesson.iterations)
+    steps = max(2048, min(50_000, lesson.iterations))  # one round at least
     return gail(lesson.mdp, expert=lesson.shown, n_timesteps=steps, seed=int(lesson.seed.generate_state(1)[0]))
 
 

@@ -17,8 +17,8 @@ UNSOLVED = 0.05  # a duality gap above which an answer is far from that of the p
 LONGEST = 90
 
 
-def notes_of(task: str, rows: Sequence[Row]) -> list[str]:
-    """The sentences of a task's table."""
+def notes_of(task: str, rows: Sequence[Row], seeds: int) -> list[str]:
+    """The sentences of a task's table, for a comparison over so many seeds."""
     notes = []
     if any(METHODS[row.method].basis for row in rows):
         notes.append(_hull_note(task))
@@ -31,9 +31,9 @@ def notes_of(task: str, rows: Sequence[Row]) -> list[str]:
     if gaps:
         listed = ", ".join(f"{name} {gap:.1g}" for name, gap in gaps.items())
         notes.append(f"Not solved yet, whether that helps or harms, by the largest gap: {listed}; see --iterations.")
-    if any(METHODS[row.method].most_seeds for row in rows):
-        few = {METHODS[row.method].title: METHODS[row.method].most_seeds for row in rows}
-        notes.append("Slow, so for fewer seeds: " + ", ".join(f"{t} ({n})" for t, n in few.items() if n) + ".")
+    few = {label(row): most for row in rows if (most := METHODS[row.method].most_seeds or seeds) < seeds}
+    if few:
+        notes.append("Slow, so for fewer seeds: " + ", ".join(f"{name} ({n})" for name, n in few.items()) + ".")
     warned = Counter((row.method, _short(row.note)) for row in rows if row.note)
     cells = Counter(row.method for row in rows)
     for (method, message), number in warned.items():

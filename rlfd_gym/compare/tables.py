@@ -19,7 +19,7 @@ from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tasks import TASKS
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table as RichTable
 
 WIDTH = 100
@@ -66,18 +66,22 @@ class Table:
     notes: tuple[str, ...] = ()
     """Sentences to print under it."""
 
-    def __rich__(self) -> Group:
-        """For rich."""
-        try:
-            from rich.console import Group
-            from rich.text import Text
-        except ImportError as error:
-            raise ImportError('tables need rich: pip install "rlfd-gym[report]"', name="rich") from error
-        return Group(Text(self.title, style="bold"), self._rich(), *self.notes)
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """For rich. Where it is too narrow for a line, intervals go to the next one: no digit is left out."""
+        from rich.text import Text
+
+        table = self._rich()
+        width = console.measure(table, options=options.update_width(1000)).maximum
+        yield Text(self.title, style="bold")
+        yield table if width <= options.max_width else self._rich(narrow=True)
+        yield from self.notes
 
     def __str__(self) -> str:
         """As plain text, at most 100 columns wide."""
-        from rich.console import Console
+        try:
+            from rich.console import Console
+        except ImportError as error:
+            raise ImportError('tables need rich: pip install "rlfd-gym[report]"', name="rich") from error
 
         console = Console(width=WIDTH, color_system=None, force_terminal=False, highlight=False)
         with console.capture() as captured:
@@ -101,7 +105,7 @@ class Table:
     def _repr_html_(self) -> str:
         return "\n".join(self.add_to(Report("").text(self.title)).parts)
 
-    def _rich(self) -> RichTable:
+    def _rich(self, narrow: bool = False) -> RichTable:
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -109,10 +113,11 @@ class Table:
         frame = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
         table = RichTable(box=frame, padding=0, pad_edge=False)
         for number, name in enumerate(self.header):
-            table.add_column(name, justify="right" if number else "left", no_wrap=True)
+            table.add_column(name, justify="right" if number else "left", no_wrap=not narrow, overflow="fold")
         for number, row in enumerate(self.rows):
             style = "dim" if number in self.reference else ""
-            cells = [Text(cell.text, style="bold" if cell.bold else "") for cell in row]
+            texts = [cell.text.replace("±", "\n±") if narrow else cell.text for cell in row]
+            cells = [Text(text, style="bold" if cell.bold else "") for text, cell in zip(texts, row, strict=True)]
             table.add_row(*cells, style=style, end_section=number + 1 == len(self.reference))
         return table
 
