@@ -22,7 +22,7 @@ import joblib
 
 import rlfd_gym
 from rlfd_gym import _checks
-from rlfd_gym._files import replacing
+from rlfd_gym._files import write
 from rlfd_gym.compare.cells import EXACT, Cell, Row, run_cell
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.notes import notes_of
@@ -124,7 +124,7 @@ class Comparison:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows, one per cell."""
-        _write(path, _csv([row.values() for row in self.rows]))
+        write(path, _csv([row.values() for row in self.rows]))
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Write rows, means, settings, pictures and the page that shows all of it; returns the page's path."""
@@ -133,7 +133,7 @@ class Comparison:
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         self.to_csv(out / "results.csv")
-        _write(out / "summary.csv", _csv([summary.values() for summary in self.summaries()]))
+        write(out / "summary.csv", _csv([summary.values() for summary in self.summaries()]))
         _write_json(out / "results.json", self.settings, finished=True)
         return write_page(self, out)
 
@@ -311,7 +311,7 @@ def _check_names(argument: str, names: Sequence[str], known: Iterable[str]) -> N
 
 def _write_json(path: Path, settings: Settings, finished: bool) -> None:
     content = {"finished": finished, "settings": dataclasses.asdict(settings), **_provenance()}
-    _write(path, json.dumps(content, indent=2) + "\n")
+    write(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def _provenance() -> dict[str, Any]:
@@ -343,14 +343,9 @@ def _provenance() -> dict[str, Any]:
     }
 
 
-def _csv(records: Sequence[dict[str, Any]]) -> str:
+def _csv(records: Sequence[dict[str, Any]]) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
-    return text.getvalue()
-
-
-def _write(path: str | os.PathLike[str], text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode())
+    return text.getvalue().encode()

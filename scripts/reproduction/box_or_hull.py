@@ -190,8 +190,8 @@ def claims(data: Data) -> list[Claim]:
             judge(end["hull_cost"] < end["box"], nearer, "convergence means the ℓ1 change of the weights",
                   end["hull"] < end["box"]),
             f"Faster: Cw changes less than c, and the gap has shrunk by {1 - FASTER:.0%} more. Three weights change "
-            "less than 256 costs when entries are added up; as costs, Cw and c can be compared, and the gaps, each of its "
-            "own problem, say how far each is from its optimum.",
+            "less than 256 costs when entries are added up; as costs, Cw and c can be compared, and the gaps, each of "
+            "its own problem, say how far each is from its optimum.",
         ),
         Claim(
             "fig:inventory_apprentice_comparison", "In small state spaces, box and hull perform similarly.",
