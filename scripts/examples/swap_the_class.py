@@ -1,7 +1,9 @@
-"""One script, three algorithms: only the line that builds the trainer differs. Mean returns over five sets of demos.
+"""One script, three algorithms: only the line that builds the trainer differs. Mean returns over sets of demonstrations.
 
-python scripts/examples/swap_the_class.py
+python scripts/examples/swap_the_class.py [--sets 20]
 """
+
+import argparse
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +17,10 @@ from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--sets", type=int, default=5, help="how many sets of ten demonstrations, 20 s each (default 5)")
+options = parser.parse_args()
 
 rng = np.random.default_rng(0)
 set_random_seed(0)  # torch's draws
@@ -35,7 +41,7 @@ def guess(state, action):
 
 
 returns = {"expert": [rollout.rollout_stats(episodes(expert, 500))["return_mean"]]}
-for _ in range(5):
+for _ in range(options.sets):
     demos = episodes(expert, 10)
     net = BasicRewardNet(env.observation_space, env.action_space, use_action=False, hid_sizes=[])
     spaces = {"observation_space": venv.observation_space, "action_space": venv.action_space}
