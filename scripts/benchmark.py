@@ -23,7 +23,7 @@ import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
 
-from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_exact, solve_smd
+from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_smd
 from rlfd_gym.baselines import HullProblem
 from rlfd_gym.envs import TabularEnv, WindyGridworldEnv
 
@@ -215,6 +215,17 @@ def smd() -> Iterator[Line]:
     )
 
 
+def path() -> Iterator[Line]:
+    """Thirty exact solutions along α, with the search for both ends, against as many forward problems by HiGHS."""
+    problem = _learning_problem(10)
+    a, b = _take_turns(
+        lambda: alpha_path(problem),
+        lambda: [problem.mdp.optimal(problem.prior, method="linear-program") for _ in range(30)],
+        turns=3,
+    )
+    yield Line("30 points of the α path, 400 pairs", f"{a:.2f} s", f"HiGHS {b:.2f} s", a / b, "at most 2", a / b <= 2)
+
+
 MEMORY = """if True:
     import resource, gymnasium as gym, numpy as np, rlfd_gym
     env = gym.make("rlfd_gym/WindyGridworld-v0", height=1000, width=1000).unwrapped
@@ -363,6 +374,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "build": build,
     "oracle": oracle,
     "smd": smd,
+    "path": path,
     "exact": exact,
     "exact-large": exact_large,
 }

@@ -1,4 +1,4 @@
-"""One script, three algorithms: only the line that builds the trainer differs. Mean returns over sets of demonstrations.
+"""One script, three algorithms: only the line that builds the trainer differs. Mean returns over sets of demos.
 
 python scripts/examples/swap_the_class.py [--sets 20]
 """
