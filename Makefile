@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 COMPAT := .venv-compat
+TWO_AT_A_TIME := -n 2 --dist loadfile
 
 .PHONY: help setup compare reproduce test test-slow lint bench compat clean
 
@@ -30,10 +31,10 @@ reproduce: setup
 	$(PY) scripts/reproduce.py
 
 test: setup
-	$(PY) -m pytest
+	$(PY) -m pytest $(TWO_AT_A_TIME)
 
 test-slow: setup
-	$(PY) -m pytest -m "slow or not slow"
+	$(PY) -m pytest $(TWO_AT_A_TIME) -m "slow or not slow"
 
 # mypy cannot follow the mapping of envs/ and baselines/ in a source tree, so it checks an installed copy.
 lint: setup
@@ -53,7 +54,7 @@ $(COMPAT)/.ready: pyproject.toml
 
 compat: $(COMPAT)/.ready
 	$(COMPAT)/bin/python -c "import gymnasium, sys; print('Gymnasium', gymnasium.__version__, 'on Python', sys.version.split()[0])"
-	$(COMPAT)/bin/python -m pytest -m "not slow and not needs_imitation"
+	$(COMPAT)/bin/python -m pytest $(TWO_AT_A_TIME) -m "not slow and not needs_imitation"
 
 clean:
 	rm -rf $(VENV) $(COMPAT) build dist *.egg-info
