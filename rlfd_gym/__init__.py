@@ -83,6 +83,7 @@ _HOME = {
     "solve_smd": "smd",
 }
 _NEEDS_IMITATION = {"RLfDTrainer"}
+_ROOMS = ("baselines", "compare", "envs", "plots")
 
 register_envs()
 
@@ -90,6 +91,8 @@ register_envs()
 def __getattr__(name: str) -> Any:
     if name in _NEEDS_IMITATION:
         _require_imitation(name)
+    if name in _ROOMS:
+        return importlib.import_module(f"rlfd_gym.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'rlfd_gym' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"rlfd_gym.{_HOME[name]}"), name)
@@ -98,7 +101,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_ROOMS})
 
 
 def _require_imitation(name: str) -> None:

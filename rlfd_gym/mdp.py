@@ -158,8 +158,7 @@ class TabularMDP:
     @classmethod
     def from_transitions(
         cls,
-        transitions: Any,
-        *,
+        *transitions: Any,
         discount: float,
         smoothing: float = 0.0,
         unvisited: str = "infeasible",
@@ -168,20 +167,23 @@ class TabularMDP:
     ) -> TabularMDP:
         """The MDP estimated from logged transitions, where there is no simulator.
 
-        Reads arrays `(states, actions, next_states)`, imitation's trajectories or transitions, a DataFrame, or the path
-        of a CSV or parquet file; `columns` (`state=`, `action=`, `next_state=`, `episode=`, `time=`) names what to read
-        there. P is estimated by counts plus `smoothing`; `unvisited` says what becomes of pairs that the log does not
-        show. A warning tells of bad rows. `rlfd_gym.read_log` has the details, and returns the labels of the states and
-        actions, the expert's occupancy and the full report along with this MDP.
+        Reads three arrays (states, actions, next states), imitation's trajectories or transitions, a DataFrame, or the
+        path of a CSV or parquet file; `columns` (`state=`, `action=`, `next_state=`, `episode=`, `time=`) names what to
+        read there. P is estimated by counts plus `smoothing`; `unvisited` says what becomes of pairs that the log does
+        not show. A warning tells of bad rows. `rlfd_gym.read_log` has the details, and returns the labels of the states
+        and actions, the expert's occupancy and the full report along with this MDP.
 
-        >>> mdp = TabularMDP.from_transitions(([0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1]), discount=0.9)
+        >>> mdp = TabularMDP.from_transitions([0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1], discount=0.9)
         >>> mdp.transitions.toarray().tolist()      # the pairs (0, 0), (0, 1) and (1, 0)
         [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]]
         """
         from rlfd_gym.logs import read_log  # it stands on this module
 
+        if len(transitions) not in (1, 3):
+            raise TypeError(f"expected one log or three arrays (states, actions, next states), got {len(transitions)}")
+        log = transitions if len(transitions) == 3 else transitions[0]
         options = {"smoothing": smoothing, "unvisited": unvisited, "initial": initial, **columns}
-        return read_log(transitions, discount=discount, **options).mdp
+        return read_log(log, discount=discount, **options).mdp
 
     @property
     def n_pairs(self) -> int:

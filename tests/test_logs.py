@@ -534,3 +534,11 @@ def test_from_a_million_transitions_the_apprentice_is_within_sampling_error_of_t
         solution, gap = learned(wrong, wrong.occupancy_of(acts))
         assert abs(solution.upper - exact.upper) > 5 * error
         assert gap > max(gaps)
+
+
+def test_three_arrays_may_come_one_by_one_and_two_are_an_error():
+    arrays = [0, 0, 1], [0, 1, 0], [1, 0, 1]
+    one, three = TabularMDP.from_transitions(arrays, discount=0.5), TabularMDP.from_transitions(*arrays, discount=0.5)
+    np.testing.assert_array_equal(one.transitions.toarray(), three.transitions.toarray())
+    with pytest.raises(TypeError, match=r"expected one log or three arrays \(states, actions, next states\), got 2"):
+        TabularMDP.from_transitions(*arrays[:2], discount=0.5)
