@@ -96,7 +96,7 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
     )
     if result.status != 0:
         raise RuntimeError(f"HiGHS did not solve the linear program of LP-IRL: {result.message}")
-    state_cost = result.x[:n] - result.x[n : 2 * n]
+    state_cost = np.clip(result.x[:n] - result.x[n : 2 * n], -1.0, 1.0)  # HiGHS may leave the box by rounding
     return _solution(mdp, state_cost[mdp.pair_states], pi, visited, result)
 
 

@@ -16,7 +16,9 @@ from test_baselines import is_policy_with_its_occupancy, sampled
 
 import rlfd_gym
 from rlfd_gym import compare
-from rlfd_gym.baselines import behavioural_cloning, cloning_network, gail, mce_irl
+
+pytest.importorskip("imitation")
+from rlfd_gym.baselines import behavioural_cloning, cloning_network, gail, mce_irl  # noqa: E402
 
 pytestmark = pytest.mark.needs_imitation
 
