@@ -18,7 +18,7 @@ import rlfd_gym
 from rlfd_gym import compare
 
 pytest.importorskip("imitation")
-from rlfd_gym.baselines import behavioural_cloning, cloning_network, gail, mce_irl  # noqa: E402
+from rlfd_gym.baselines import behavioural_cloning, cloning_network, gail, mce_irl
 
 pytestmark = pytest.mark.needs_imitation
 
