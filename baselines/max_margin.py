@@ -36,7 +36,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines.expert import expert_occupancy
 from rlfd_gym.basis import check_basis
-from rlfd_gym.exact import _piqp
+from rlfd_gym.exact import solve_piqp
 from rlfd_gym.mdp import TabularMDP
 from rlfd_gym.solution import Solution
 
@@ -83,7 +83,7 @@ def max_margin(
 
     # In v = w - ŵ, times n, since the multipliers are of the order 1/n.
     offset = c @ centre
-    result = _piqp(
+    result = solve_piqp(
         n * np.concatenate([np.full(size, weight), np.zeros(mdp.n_states)]),
         n * np.concatenate([c.T @ mu_e, -mdp.initial]),
         None,

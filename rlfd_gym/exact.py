@@ -155,7 +155,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     upper = float(np.sum((cost - guess) ** 2))
     lower = _projection_bound(mdp, guess, np.where(taken, multiplier, np.maximum(multiplier, 0.0)))
     slack = cost - mdp.flow_transpose(value)
-    spread, prior_spread = _spread(mdp, cost), _spread(mdp, np.clip(guess, -1.0, 1.0))
+    spread, prior_spread = policy_spread(mdp, cost), policy_spread(mdp, np.clip(guess, -1.0, 1.0))
     variance = float(np.var(np.clip(guess, -1.0, 1.0)))
     solution = Solution(
         policy=mdp.policy_of(problem.expert),
@@ -304,7 +304,7 @@ def _io_al(problem: RLfDProblem, *, spread: bool) -> tuple[FloatArray, FloatArra
         rows.append([None, sp.eye_array(n_states), sp.csr_array(-np.ones((n_states, 1)))])
         lower, upper = np.append(lower, np.zeros(n_states)), np.append(upper, np.full(n_states, 2.0))
     box = np.concatenate([np.ones(n), np.full(n_states + extra, np.inf)])
-    result = _piqp(hessian, gradient, None, sp.block_array(rows), lower, upper if spread else None, box)
+    result = solve_piqp(hessian, gradient, None, sp.block_array(rows), lower, upper if spread else None, box)
     return result.x[:n].copy(), result.x[n : n + n_states].copy(), result.z_l[:n].copy(), int(result.info.iter)
 
 
@@ -317,7 +317,7 @@ def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatAr
     slack = sp.csr_array(sp.block_array([[sp.eye_array(n), -mdp.flow_matrix().T]]))
     others = np.flatnonzero(~taken)
     box = np.full(hessian.size, 1.0 / scale)
-    result = _piqp(
+    result = solve_piqp(
         hessian, gradient, slack[np.flatnonzero(taken)], slack[others], np.zeros(others.size), None, box, 1e-10
     )
     multiplier = np.zeros(n)
@@ -332,7 +332,7 @@ def _projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> flo
     return float(np.sum((answer - prior) ** 2 - nu * answer) - np.abs(mdp.flow(nu)).sum())
 
 
-def _piqp(
+def solve_piqp(
     hessian: FloatArray,
     gradient: FloatArray,
     equal: Any,
@@ -373,6 +373,6 @@ def _explaining(mdp: TabularMDP, cost: FloatArray, value: FloatArray, taken: Any
     return cost / size, value / size
 
 
-def _spread(mdp: TabularMDP, cost: FloatArray) -> float:
+def policy_spread(mdp: TabularMDP, cost: FloatArray) -> float:
     """max_π ρ_c - min_π ρ_c."""
     return max(0.0, -mdp.optimal(-cost).expected_cost - mdp.optimal(cost).expected_cost)

@@ -63,7 +63,7 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
-from rlfd_gym.exact import QP_GAP, _spread, solve_exact
+from rlfd_gym.exact import QP_GAP, policy_spread, solve_exact
 from rlfd_gym.mdp import TabularMDP
 from rlfd_gym.problem import RLfDProblem
 from rlfd_gym.solution import Solution
@@ -344,7 +344,7 @@ def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[Path
 
 def _within_budget(path: AlphaPath, budget: float) -> tuple[PathPoint, str]:
     """The largest α whose cost keeps the expert's regret within the budget."""
-    spread = _spread(path.problem.mdp, np.clip(path.problem.prior, -1.0, 1.0))
+    spread = policy_spread(path.problem.mdp, np.clip(path.problem.prior, -1.0, 1.0))
     limit = max(budget * spread, QP_GAP)  # the solver cannot tell less from nothing
     what = f"the budget of {100 * budget:.3g}% of the cost range {spread:.3g}"
 

@@ -40,7 +40,7 @@ from rlfd_gym._files import write
 from rlfd_gym._report import Report
 from rlfd_gym.costs import CostScale
 from rlfd_gym.logs import EXPERTS, UNVISITED, read_costs
-from rlfd_gym.selection import AlphaPath, parse_rule
+from rlfd_gym.selection import AlphaChoice, AlphaPath, parse_rule
 
 SHOWN_STATES, SHOWN_COSTS = 40, 12  # in the report; the CSV files have all
 
@@ -52,9 +52,12 @@ class Learned:
     log: Log
     scale: CostScale
     path: AlphaPath
-    alpha: float
-    solution: Solution
-    reason: str
+    choice: AlphaChoice
+
+    @property
+    def solution(self) -> Solution:
+        """What was learned with the α that was chosen."""
+        return self.choice.solution
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -72,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(f"learn_from_log: {error}") from None
     print(learned.log.report)
     print("".join(f"warning: {text}\n" for text in told), end="", file=sys.stderr)
-    print(f"\n{learned.reason}\n")
+    print(f"\n{learned.choice.reason}\n")
     for row in summary(learned):
         print("".join(f"{text:>24}" if k else f"{text:<22}" for k, text in enumerate(row)))
     print(f"\nreport in {options.out / 'report.html'}")
@@ -128,12 +131,11 @@ def learn(options: argparse.Namespace) -> Learned:
     path = alpha_path(problem)
     if isinstance(alpha, float):
         solution = solve_exact(problem.with_alpha(alpha))
-        return Learned(log, scale, path, alpha, solution, f"alpha = {alpha:g} was given")
+        return Learned(log, scale, path, AlphaChoice(alpha, solution, "hand", f"alpha = {alpha:g} was given"))
     noise = None
     if parse_rule(alpha) == ("discrepancy", None) and log.episodes is not None:
         noise = occupancy_noise(log.episodes, log.mdp)
-    choice = select_alpha(path, alpha, noise=noise)
-    return Learned(log, scale, path, choice.alpha, choice.solution, choice.reason)
+    return Learned(log, scale, path, select_alpha(path, alpha, noise=noise))
 
 
 def summary(learned: Learned) -> list[list[str]]:
@@ -179,11 +181,11 @@ def save(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
 
 def write_report(learned: Learned, options: argparse.Namespace, told: list[str], command: str) -> None:
     """report.html, with path.png."""
-    log, used = learned.log, learned.log.report
+    log, used, why = learned.log, learned.log.report, learned.choice.reason
     page = Report(f"Learned from {options.log.name}")
     page.text(
         f"{used.n_used:,} of {used.n_rows:,} rows were used. They show {used.n_visited} pairs of {options.state} and "
-        f"{options.action}. {learned.reason[0].upper()}{learned.reason[1:]}. The problem was solved to within "
+        f"{options.action}. {why[0].upper()}{why[1:]}. The problem was solved to within "
         f"{learned.solution.duality_gap:.0e} of its optimum, which is proven."
     )
     for text in told:
@@ -208,10 +210,11 @@ def write_report(learned: Learned, options: argparse.Namespace, told: list[str],
     page.table(*cost_table(learned, options))
     page.text(f"The largest changes to the prior, in money; cost.csv has all {log.mdp.n_pairs} pairs.")
     page.heading("Between the log and the prior")
+    chosen = [learned.choice] if learned.choice.alpha > 0 else []  # 0 is not on a logarithmic axis
     page.picture(
-        plots.save(trade_off(learned), options.out / "path.png"),
+        plots.save(plots.plot_path(learned.path, chosen), options.out / "path.png"),
         "How much the prior may say: alpha. Small, the logged behaviour is imitated; large, the prior decides. The "
-        "line is the alpha used.",
+        "upright line is the alpha used.",
     )
     page.heading("The log")
     page.table(["what", "number"], used.rows())
@@ -275,26 +278,6 @@ def maps(learned: Learned, options: argparse.Namespace) -> Any:
             ticks(list(every), [str(labels[k]) for k in every], parse_math=False)  # a price such as $5-$10 is none
         figure.colorbar(image, ax=axis, shrink=0.8)
     axes[0, 0].set_ylabel(options.state, parse_math=False)
-    return figure
-
-
-def trade_off(learned: Learned) -> Any:
-    """The expert's regret, the cost's distance from the prior and the apprentice's departure, against α."""
-    path = learned.path
-    alphas = [point.alpha for point in path]
-    curves = {
-        "regret of the logged behaviour": [point.regret for point in path],
-        "distance of the cost from the prior": [point.distance for point in path],
-        "departure from the logged behaviour": [point.departure for point in path],
-    }
-    figure, axes = plots.new_figure(1, 3, size=(11, 3.0))
-    for axis, (name, values) in zip(axes[0], curves.items(), strict=True):
-        axis.semilogx(alphas, values, marker=".", color=plots.COLOURS["apprentice"])
-        if learned.alpha > 0:
-            axis.axvline(learned.alpha, color=plots.COLOURS["prior"], linestyle="--")
-        axis.set_title(name)
-        axis.set_xlabel("alpha")
-        axis.set_ylim(bottom=0)
     return figure
 
 

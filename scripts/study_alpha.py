@@ -16,10 +16,10 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -197,19 +197,15 @@ def report(outcomes: list[Outcome]) -> str:
     seeds = len({one.seed for one in outcomes})
     problems = len(outcomes) // (len(RULES) + len(REFERENCES) + 1)
     columns = (BEST, *RULES, *REFERENCES)
-    groups: list[tuple[str, Callable[[Outcome], bool]]] = [("**all problems**", lambda one: True)]
-    for name in dict.fromkeys(one.environment for one in outcomes):
-        groups.append((name, lambda one, name=name: one.environment == name))  # type: ignore[misc]
-    for name in EXPERTS:
-        groups.append((f"{name} expert", lambda one, name=name: one.expert == name))  # type: ignore[misc]
-    for name in PRIORS:
-        groups.append((f"{name} prior", lambda one, name=name: one.prior == name))  # type: ignore[misc]
-    for number in dict.fromkeys(one.demonstrations for one in outcomes):
-        label = f"{number} demonstrations" if number else "exact occupancy"
-        groups.append((label, lambda one, number=number: one.demonstrations == number))  # type: ignore[misc]
+    numbers = dict.fromkeys(one.demonstrations for one in outcomes)
+    groups: list[tuple[str, dict[str, Any]]] = [("**all problems**", {})]
+    groups += [(name, {"environment": name}) for name in dict.fromkeys(one.environment for one in outcomes)]
+    groups += [(f"{name} expert", {"expert": name}) for name in EXPERTS]
+    groups += [(f"{name} prior", {"prior": name}) for name in PRIORS]
+    groups += [(f"{k} demonstrations" if k else "exact occupancy", {"demonstrations": k}) for k in numbers]
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for label, belongs in groups:
-        some = [one for one in outcomes if belongs(one)]
+    for label, wanted in groups:
+        some = [one for one in outcomes if wanted.items() <= vars(one).items()]
         cells = ["{:.1f} ± {:.1f}".format(*(100 * x for x in interval(some, rule))) for rule in columns]
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return PAGE.format(

@@ -33,7 +33,7 @@ from reproduction.experiment import (
     table_of,
 )
 from reproduction.published_code import unscaled_hull
-from rlfd_gym import RLfDProblem
+from rlfd_gym import RLfDProblem, solve_exact
 from rlfd_gym.baselines import lpal, scale_basis, solve_smd_hull
 from rlfd_gym.plots import BLUE, COLOURS, SKY, draw_band, legend_below, new_figure
 
@@ -59,9 +59,9 @@ def run(settings: Settings) -> Data:
         basis = scale_basis(env.features)
         gap = np.nan
         if way == EXACT:
-            # at α = 0 the box has one solution, the expert, and the hull is LPAL's game
-            occupancies = (expert.occupancy if domain == BOX else lpal(mdp, expert.occupancy, basis).occupancy)[None]
-            gap = 0.0
+            # at α = 0 the hull is LPAL's game
+            exact = solve_exact(problem) if domain == BOX else lpal(mdp, expert.occupancy, basis)
+            occupancies, gap = exact.occupancy[None], exact.duality_gap
         elif domain == UNSCALED:
             occupancies = unscaled_hull(problem, env.features, T, n_runs, FIXED_STEP, settings.seed)
         elif domain == BOX:
