@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rlfd_gym import _require_imitation
+from rlfd_gym import require_imitation
 from rlfd_gym.baselines.behavioural_cloning import behavioural_cloning
 from rlfd_gym.baselines.lp_irl import lp_irl
 from rlfd_gym.baselines.lpal import lpal
@@ -18,8 +18,8 @@ from rlfd_gym.baselines.max_margin import max_margin
 from rlfd_gym.baselines.mwal import mwal
 from rlfd_gym.baselines.projection import projection
 from rlfd_gym.baselines.smd_hull import solve_smd_hull
-from rlfd_gym.basis import scale_basis
-from rlfd_gym.hull import HullProblem
+from rlfd_gym.beliefs.basis import scale_basis
+from rlfd_gym.problem.hull import HullProblem
 
 if TYPE_CHECKING:
     from rlfd_gym.baselines.causal_entropy import mce_irl
@@ -46,7 +46,7 @@ _HOME = {"cloning_network": "networks", "gail": "networks", "mce_irl": "causal_e
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'rlfd_gym.baselines' has no attribute {name!r}")
-    _require_imitation(f"baselines.{name}")
+    require_imitation(f"rlfd_gym.baselines.{name}")
     return getattr(importlib.import_module(f"rlfd_gym.baselines.{_HOME[name]}"), name)
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from rlfd_gym.baselines.expert import expert_occupancy
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.solution import Solution
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.solution import Solution
 
 
 def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Solution:

@@ -35,9 +35,9 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines.expert import expert_occupancy
 from rlfd_gym.baselines.imitation_border import horizon, over_pairs, quiet_logger
-from rlfd_gym.basis import check_basis
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.solution import Solution
+from rlfd_gym.beliefs.basis import check_basis
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.solution import Solution
 
 WALL = 1e6
 DENSE_ENTRIES = 20_000_000  # of the dense model, 8 bytes each

@@ -9,8 +9,8 @@ import numpy as np
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.demonstrations import occupancy_from_demonstrations
-from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
+from rlfd_gym.mdp.tables import TabularMDP
 
 
 def expert_occupancy(mdp: TabularMDP, expert: Any) -> FloatArray:

@@ -15,7 +15,7 @@ from imitation.util.logger import HierarchicalLogger
 from stable_baselines3.common.logger import Logger
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.mdp.tables import TabularMDP
 
 TAIL = 1e-4  # the discounted mass beyond the horizon
 

@@ -30,8 +30,8 @@ from scipy.optimize import linprog
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines.expert import expert_occupancy
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.solution import Solution
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.solution import Solution
 
 
 def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:

@@ -35,10 +35,10 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines.expert import expert_occupancy
-from rlfd_gym.basis import check_basis
-from rlfd_gym.exact import solve_piqp
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.solution import Solution
+from rlfd_gym.beliefs.basis import check_basis
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.solution import Solution
+from rlfd_gym.solvers.qp import solve_piqp
 
 
 def max_margin(

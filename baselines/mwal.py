@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym.baselines.expert import expert_occupancy
 from rlfd_gym.baselines.lpal import hull_solution
-from rlfd_gym.basis import check_basis
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.solution import Solution
+from rlfd_gym.beliefs.basis import check_basis
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.solution import Solution
 
 
 def mwal(mdp: TabularMDP, expert: Any, basis: ArrayLike, *, n_iterations: int = 500) -> Solution:

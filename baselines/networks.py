@@ -26,9 +26,9 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines.expert import expert_occupancy, is_occupancy
 from rlfd_gym.baselines.imitation_border import contained, horizon, over_pairs, quiet_logger
-from rlfd_gym.demonstrations import demonstrated_pairs, read_demonstrations
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.solution import Solution
+from rlfd_gym.experts.demonstrations import demonstrated_pairs, read_demonstrations
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.solution import Solution
 
 BATCH = 128
 ROUND = 2048  # steps between two updates of GAIL's discriminator

@@ -34,9 +34,9 @@ from scipy.optimize import nnls
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines.expert import expert_occupancy
-from rlfd_gym.basis import check_basis
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.solution import Solution
+from rlfd_gym.beliefs.basis import check_basis
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.solution import Solution
 
 
 def projection(

@@ -6,7 +6,7 @@ The paper's variant of Algorithm 1 for the setting of Syed, Bowling and Schapire
     w ← normalise(w ∘ exp(-η (2αn (Cᵢw - ĉᵢ) Cᵢ + C_e - C_j)))              i ~ U(n), e ~ μ_E, j ~ μ
 
 takes the place of the projected step for c. All else is SMD-RLfD, and is its code: `smd` and `_kernels`. The problem,
-its duality gap and the convergence theorem are in `rlfd_gym.hull`.
+its duality gap and the convergence theorem are in `rlfd_gym.problem.hull`.
 
 At α = 0 and for the occupancy of a policy the optimum is minus that of LPAL on the same basis: the margin by which an
 apprentice can beat the expert under every cost of the hull. It is 0 where one of these costs makes the expert optimal.
@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from rlfd_gym.hull import HullProblem
-from rlfd_gym.problem import RLfDProblem
-from rlfd_gym.smd import Seed, solve_smd
-from rlfd_gym.solution import Solution
+from rlfd_gym.problem.hull import HullProblem
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.solution import Solution
+from rlfd_gym.solvers.smd.solve import Seed, solve_smd
 
 
 def solve_smd_hull(
@@ -43,7 +43,7 @@ def solve_smd_hull(
         problem: the expert, and the prior if there is one.
         basis: C, (n_pairs, K), each column a cost in [-1, 1]; `scale_basis` makes it so.
         n_iterations: as in `solve_smd`, like all that follow.
-        step_size: η for all, or (η_w, η_u, η_μ). `None` takes those of the theorem in `rlfd_gym.hull` for
+        step_size: η for all, or (η_w, η_u, η_μ). `None` takes those of the theorem in `rlfd_gym.problem.hull` for
             `n_iterations` steps.
         epsilon: run that theorem's own T steps, for an expected gap of at most this.
         n_runs: independent runs to average over.

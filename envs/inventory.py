@@ -6,7 +6,7 @@ L = s + a, and what cannot be served is lost:
     s' = max(0, L - D),      raw cost = c_o a + c_h L - c_s E[min(L, D)].
 
 The expected sales are exact: E[min(L, D)] = Σ_{k<L} P(D > k). The raw cost is money; `cost` is the same mapped
-affinely onto [-1, 1] (`rlfd_gym.costs`).
+affinely onto [-1, 1] (`rlfd_gym.experts.scale`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from scipy.stats import poisson
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.costs import CostScale
 from rlfd_gym.envs.rendering import draw_stock
 from rlfd_gym.envs.tabular import TabularEnv
-from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.mdp.tables import TabularMDP
 
 EXPECTED_SALES = ("exact", "truncated")
 NEGLIGIBLE = 1e-20  # far below rounding: leaving such demands out keeps large capacities sparse

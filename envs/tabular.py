@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.envs.rendering import Window
-from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.mdp.tables import TabularMDP
 
 
 class TabularEnv(gym.Env[Any, Any], ABC):

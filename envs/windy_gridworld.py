@@ -19,7 +19,7 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, paper_layout, random_layout
 from rlfd_gym.envs.rendering import draw_grid
 from rlfd_gym.envs.tabular import TabularEnv
-from rlfd_gym.mdp import TabularMDP
+from rlfd_gym.mdp.tables import TabularMDP
 
 ACTIONS = ("up", "down", "left", "right")
 MOVES = np.array([(1, 0), (-1, 0), (0, -1), (0, 1)])

@@ -37,10 +37,10 @@ from rlfd_gym import (
 )
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import write
-from rlfd_gym._report import Report
-from rlfd_gym.costs import CostScale
-from rlfd_gym.logs import EXPERTS, UNVISITED, read_costs
-from rlfd_gym.selection import AlphaChoice, AlphaPath, parse_rule
+from rlfd_gym.alpha import AlphaChoice, AlphaPath, parse_rule
+from rlfd_gym.experts.logs.estimate import EXPERTS, UNVISITED, read_costs
+from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.report.html import Report
 
 SHOWN_STATES, SHOWN_COSTS = 40, 12  # in the report; the CSV files have all
 

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 import gymnasium as gym
 
-from rlfd_gym import RLfDProblem, Solution, noisy_expert, plots, solve_smd
+from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_smd
 from rlfd_gym._files import write
 from rlfd_gym.envs import WindyGridworldEnv
+from rlfd_gym.report import plots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,9 @@ import pytest
 
 import rlfd_gym
 
+TRAINER = ("env_model", "policy", "reward", "saving", "settings", "tensors", "trainer")
 ROOT = Path(__file__).resolve().parent.parent
-NEEDS_IMITATION = {f"rlfd_gym.{name}" for name in ("_tensors", "policies", "rewards", "trainer")}
+NEEDS_IMITATION = {"rlfd_gym.trainer"} | {f"rlfd_gym.trainer.{name}" for name in TRAINER}
 NEEDS_IMITATION |= {f"rlfd_gym.baselines.{name}" for name in ("causal_entropy", "imitation_border", "networks")}
 
 

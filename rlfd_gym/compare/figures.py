@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlfd_gym import plots
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.compare.cells import EXACT, Row
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tables import Summary, label, last_level
 from rlfd_gym.compare.tasks import TASKS, Setting
+from rlfd_gym.report import plots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

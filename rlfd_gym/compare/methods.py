@@ -22,12 +22,13 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.compare.tasks import Setting
-from rlfd_gym.demonstrations import occupancy_from_demonstrations
-from rlfd_gym.exact import project_prior, solve_exact
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.problem import RLfDProblem
-from rlfd_gym.smd import solve_smd
-from rlfd_gym.solution import Solution
+from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.solution import Solution
+from rlfd_gym.solvers.exact import solve_exact
+from rlfd_gym.solvers.projection import project_prior
+from rlfd_gym.solvers.smd.solve import solve_smd
 
 
 @dataclass(frozen=True, eq=False)

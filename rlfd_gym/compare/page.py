@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlfd_gym import plots
-from rlfd_gym._report import Report
 from rlfd_gym.compare.figures import figures_of
 from rlfd_gym.compare.tables import LEGEND
+from rlfd_gym.report import plots
+from rlfd_gym.report.html import Report
 
 if TYPE_CHECKING:
     from rlfd_gym.compare.comparison import Comparison

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlfd_gym._report import Cell as PageCell
-from rlfd_gym._report import Report
 from rlfd_gym.compare.cells import EXACT, Row
 from rlfd_gym.compare.measures import mean_and_margin
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tasks import TASKS
+from rlfd_gym.report.html import Cell as PageCell
+from rlfd_gym.report.html import Report
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

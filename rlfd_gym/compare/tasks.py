@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.experts import Walk, demonstrate, noisy_expert
-from rlfd_gym.mdp import TabularMDP
-from rlfd_gym.plots import Grid
+from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.report.plots import Grid
 
 NEGLIGIBLE = 1e-4  # γ^T at the end of a demonstration
 

@@ -19,7 +19,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
-from rlfd_gym.policies import TablePolicy
+from rlfd_gym.trainer.policy import TablePolicy
 
 
 def main(folder: Path) -> None:

@@ -18,7 +18,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer, TabularMDP, cost_of_env
-from rlfd_gym.policies import TablePolicy
+from rlfd_gym.trainer.policy import TablePolicy
 
 NOISE, DISCOUNT, EPISODES = 0.2, 0.95, 200
 

@@ -34,7 +34,7 @@ from reproduction.experiment import (
     table_of,
 )
 from rlfd_gym import RLfDProblem
-from rlfd_gym.plots import COLOURS, draw_band, legend_below, new_figure
+from rlfd_gym.report.plots import COLOURS, draw_band, legend_below, new_figure
 
 T = 10_000
 STABLE = 0.1  # a spread over α, relative to the expert's regret or to the range of policies, that counts as stable

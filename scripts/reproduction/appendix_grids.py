@@ -28,7 +28,7 @@ from reproduction.experiment import (
     table_of,
 )
 from reproduction.gridworld import problem_of
-from rlfd_gym.plots import Grid, draw_cost, draw_policy, new_figure
+from rlfd_gym.report.plots import Grid, draw_cost, draw_policy, new_figure
 
 LAYOUTS = (1, 2, 3, 4)
 ALPHA = 0.005

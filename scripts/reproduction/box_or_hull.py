@@ -35,7 +35,7 @@ from reproduction.experiment import (
 from reproduction.published_code import unscaled_hull
 from rlfd_gym import RLfDProblem, solve_exact
 from rlfd_gym.baselines import lpal, scale_basis, solve_smd_hull
-from rlfd_gym.plots import BLUE, COLOURS, SKY, draw_band, legend_below, new_figure
+from rlfd_gym.report.plots import BLUE, COLOURS, SKY, draw_band, legend_below, new_figure
 
 T = 10_000
 SMALL, LARGE = 10, 20  # capacities up to, and from, which the state space counts as small and as large

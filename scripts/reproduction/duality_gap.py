@@ -31,7 +31,7 @@ from reproduction.experiment import (
 )
 from reproduction.gridworld import problem_of
 from reproduction.published_code import published_gap
-from rlfd_gym.plots import COLOURS, draw_band, legend_below, new_figure
+from rlfd_gym.report.plots import COLOURS, draw_band, legend_below, new_figure
 
 ALPHAS = (0.25, 0.1, 0.0)
 T = 10_000

@@ -22,7 +22,7 @@ from scipy.stats import t as student
 
 from rlfd_gym import RLfDProblem, TabularMDP, solve_exact, solve_smd
 from rlfd_gym._files import write as write_file
-from rlfd_gym.solution import History
+from rlfd_gym.problem.solution import History
 
 PAPER, THEOREM, EXACT = "paper's setting", "theorem's steps", "exact"
 WAYS = (PAPER, THEOREM, EXACT)

@@ -34,8 +34,18 @@ from reproduction.experiment import (
 )
 from rlfd_gym import RLfDProblem
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.plots import BLUE, GREEN, ORANGE, Grid, draw_cost, draw_policy, draw_world, legend_below, new_figure
-from rlfd_gym.solution import History
+from rlfd_gym.problem.solution import History
+from rlfd_gym.report.plots import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    Grid,
+    draw_cost,
+    draw_policy,
+    draw_world,
+    legend_below,
+    new_figure,
+)
 
 ALPHAS = (0.1, 0.005, 0.001, 0.0)
 ACTIONS = ("up", "down", "left", "right")

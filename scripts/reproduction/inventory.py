@@ -33,7 +33,7 @@ from reproduction.experiment import (
 )
 from rlfd_gym import RLfDProblem
 from rlfd_gym.envs import InventoryEnv
-from rlfd_gym.plots import COLOURS, legend_below, new_figure
+from rlfd_gym.report.plots import COLOURS, legend_below, new_figure
 
 ALPHA = 0.1
 PUBLISHED_PRICES = (3.3814173387618163, 2.3100955786572417, 14.112339554100835)

@@ -32,7 +32,7 @@ from reproduction.experiment import (
     table_of,
 )
 from rlfd_gym import RLfDProblem
-from rlfd_gym.plots import COLOURS, draw_band, legend_below, new_figure
+from rlfd_gym.report.plots import COLOURS, draw_band, legend_below, new_figure
 
 ALPHA = 0.1
 N_DRAWS = 5

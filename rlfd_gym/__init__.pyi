@@ -1,0 +1,29 @@
+"""The public names of the package, each said once: `lazy_loader` and type checkers read them here."""
+
+from .alpha.path import alpha_path as alpha_path
+from .alpha.rules import select_alpha as select_alpha
+from .experts.demonstrations import occupancy_from_demonstrations as occupancy_from_demonstrations
+from .experts.logs import Log as Log
+from .experts.logs import read_log as read_log
+from .experts.made_up import demonstrate as demonstrate
+from .experts.made_up import noisy_expert as noisy_expert
+from .experts.noise import occupancy_noise as occupancy_noise
+from .experts.sampled import SampledExpert as SampledExpert
+from .mdp.adapters import cost_of_env as cost_of_env
+from .mdp.forward import Plan as Plan
+from .mdp.tables import TabularMDP as TabularMDP
+from .problem.black_box import BlackBoxProblem as BlackBoxProblem
+from .problem.problem import RLfDProblem as RLfDProblem
+from .problem.solution import History as History
+from .problem.solution import Solution as Solution
+from .registration import register_envs as register_envs
+from .report import plots as plots
+from .solvers.exact import solve_exact as solve_exact
+from .solvers.projection import project_prior as project_prior
+from .solvers.reweighted import pinning_alpha as pinning_alpha
+from .solvers.reweighted import share_at_prior as share_at_prior
+from .solvers.reweighted import solve_reweighted as solve_reweighted
+from .solvers.smd.solve import solve_smd as solve_smd
+from .trainer.trainer import RLfDTrainer as RLfDTrainer
+
+__version__: str

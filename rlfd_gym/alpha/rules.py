@@ -1,0 +1,186 @@
+r"""Rules that choose α from a path (`select_alpha`): what each assumes, and when it misleads.
+
+* `"regret-budget"`: you know how suboptimal the expert may be. The budget is a share of the cost range, by which is
+  meant how far the best and the worst policy are apart under the prior. The largest α whose cost keeps the expert's
+  regret within the budget; monotone, so by bisection. It does not look at the noise in the data, and with few
+  demonstrations part of the regret is not the expert's but the sample's. With a budget larger than the regret under the
+  prior itself it hands everything to the prior, right or wrong.
+* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs him (Morozov's principle). The smallest α
+  on the path at which the departure reaches the noise of μ̂_E, measured as its bootstrap standard error
+  (`occupancy_noise`). In ℓ1-norm the departure nearly always rises with α, but need not; the first crossing is taken.
+  The rule knows nothing of an expert who is consistently wrong: with many demonstrations it imitates him. And the
+  departure that is allowed is spent on what the prior dislikes, which need not be where the noise is.
+* `"l-curve"`: nothing is known. The corner of the trade-off between F and G. Both fall on a convex curve whose slope
+  at c_α is dF/dG = -α, so the point farthest below the chord between the path's ends is where α is the chord's slope,
+
+      α = (F_last - F_first) / (G_first - G_last),
+
+  where one more per cent of the distance is worth one per cent of the regret. (On logarithmic axes, where such corners
+  are often looked for, this curve has none: its slope there, -F/αG up to a factor, goes from 0 to -∞ and it bends away
+  from the origin.) The rule weighs expert and prior alike, whatever they deserve.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rlfd_gym import _checks
+from rlfd_gym.alpha.path import SMALLEST, AlphaPath, PathPoint, bracket, solve_at
+from rlfd_gym.problem.solution import Solution
+from rlfd_gym.solvers.incumbent import GAP
+from rlfd_gym.solvers.projection import policy_spread
+
+RULES = ("regret-budget", "discrepancy", "l-curve")
+
+
+PARAMETERS = {"regret-budget": "budget", "discrepancy": "noise"}  # what the number after the colon is
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaChoice:
+    """The α that a rule chose, what is learned with it, and why in a sentence."""
+
+    alpha: float
+    solution: Solution = field(repr=False)
+    rule: str
+    reason: str
+
+
+def select_alpha(
+    path: AlphaPath, rule: str = "regret-budget", *, budget: float = 0.05, noise: float | None = None
+) -> AlphaChoice:
+    """Choose α by a rule; the module's docstring says what each assumes and when it misleads.
+
+    Args:
+        path: from `alpha_path`. Its points bracket the answer, which is then found to 0.1% with further exact solves.
+        rule: "regret-budget", "discrepancy" or "l-curve"; the first two may bring their number along, as in
+            "regret-budget:0.05" and "discrepancy:0.2".
+        budget: for "regret-budget", the regret that the expert may have, as a share of the cost range.
+        noise: for "discrepancy", how far the expert's occupancy may be off in ℓ1-norm; see `occupancy_noise`.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> from rlfd_gym import alpha_path
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
+        >>> path = alpha_path(rlfd_gym.RLfDProblem(env.mdp, expert, prior=env.cost_for(4, 2, 14)))
+        >>> choice = select_alpha(path, "regret-budget", budget=0.05)
+        >>> round(choice.alpha, 1)
+        1.9
+        >>> print(choice.reason)  # doctest: +NORMALIZE_WHITESPACE
+        alpha = 1.88 is the largest at which the expert's regret, 0.0454, is within the budget of 5% of the cost range
+        0.909
+    """
+    if not isinstance(path, AlphaPath):
+        raise TypeError(f"path must be what alpha_path returns, got {type(path).__name__}")
+    name, number = parse_rule(rule)
+    if name == "regret-budget":
+        point, reason = _within_budget(path, _checks.number("budget", budget if number is None else number, 0.0, 1.0))
+    elif name == "discrepancy":
+        level = noise if number is None else number
+        if level is None:
+            raise ValueError('rule "discrepancy" needs noise, such as occupancy_noise(demonstrations, mdp); got None')
+        point, reason = _beyond_noise(path, _checks.number("noise", level, 0.0))
+    else:
+        point, reason = _corner(path)
+    return AlphaChoice(point.alpha, point.solution, rule, reason)
+
+
+def parse_rule(rule: str) -> tuple[str, float | None]:
+    """(name, number or `None`) of a rule such as "regret-budget:0.05".
+
+    >>> parse_rule("regret-budget:0.05"), parse_rule("l-curve")
+    (('regret-budget', 0.05), ('l-curve', None))
+    """
+    if not isinstance(rule, str):
+        raise TypeError(f"rule must be a string, one of {', '.join(RULES)}; got {type(rule).__name__}: {rule!r}")
+    name, colon, text = rule.partition(":")
+    if name not in RULES:
+        near = difflib.get_close_matches(name, RULES, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"rule must be one of {', '.join(RULES)}; got {rule!r}{hint}")
+    if not colon:
+        return name, None
+    if name not in PARAMETERS:
+        raise ValueError(f"rule {name!r} takes no number, got {rule!r}")
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(
+            f"rule {name!r} takes a number after the colon, its {PARAMETERS[name]}; got {rule!r}"
+        ) from None
+    return name, _checks.number(PARAMETERS[name], number, 0.0, 1.0 if name == "regret-budget" else 2.0)
+
+
+def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[PathPoint | None, PathPoint | None]:
+    """The last α at which something holds, and the first above at which it does not; `None` beyond the path's ends."""
+    number = next((k for k, point in enumerate(path) if not holds(point)), len(path))
+    if number == 0:
+        return None, path[0]
+    if number == len(path):
+        return path[-1], None
+    return bracket(path.problem, path[number - 1], path[number], holds)
+
+
+def _within_budget(path: AlphaPath, budget: float) -> tuple[PathPoint, str]:
+    """The largest α whose cost keeps the expert's regret within the budget."""
+    spread = policy_spread(path.problem.mdp, np.clip(path.problem.prior, -1.0, 1.0))
+    limit = max(budget * spread, GAP)  # the solver cannot tell less from nothing
+    what = f"the budget of {100 * budget:.3g}% of the cost range {spread:.3g}"
+
+    def holds(point: PathPoint) -> bool:
+        return point.regret <= limit
+
+    inside, outside = _crossing(path, holds)
+    if outside is None:
+        assert inside is not None
+        return inside, (
+            f"even at the path's largest alpha = {inside.alpha:.3g} the expert's regret, {inside.regret:.3g}, is "
+            f"within {what}"
+        )
+    if inside is None:  # below the path: towards α = 0 there is no regret
+        inside, _ = bracket(path.problem, solve_at(path.problem, SMALLEST), outside, holds)
+    return inside, (
+        f"alpha = {inside.alpha:.3g} is the largest at which the expert's regret, {inside.regret:.3g}, is within {what}"
+    )
+
+
+def _beyond_noise(path: AlphaPath, noise: float) -> tuple[PathPoint, str]:
+    """The smallest α at which the apprentice departs from the expert by as much as the noise."""
+    nearer, reached = _crossing(path, lambda point: point.departure < noise)
+    if nearer is None:
+        return path[0], (
+            f"already at the path's smallest alpha = {path[0].alpha:.3g} the apprentice departs from the expert by "
+            f"{path[0].departure:.3g}, no less than the noise {noise:.3g}"
+        )
+    if reached is None:
+        return nearer, (
+            f"even at the path's largest alpha = {nearer.alpha:.3g} the apprentice departs from the expert by "
+            f"{nearer.departure:.3g} only, less than the noise {noise:.3g}: the data cannot contradict the prior"
+        )
+    return reached, (
+        f"alpha = {reached.alpha:.3g} is the smallest at which the apprentice departs from the expert by "
+        f"{reached.departure:.3g}, as much as the noise {noise:.3g}"
+    )
+
+
+def _corner(path: AlphaPath) -> tuple[PathPoint, str]:
+    """The point of the trade-off farthest below the chord between the path's ends."""
+    if len(path) < 2:
+        raise ValueError('rule "l-curve" looks between two ends, so path must have two points at least; got 1')
+    first, last = path[0], path[-1]
+    regret, distance = last.regret - first.regret, first.distance**2 - last.distance**2
+    if regret <= GAP or distance <= 0:
+        return last, (
+            f"there is no trade-off between alpha = {first.alpha:.3g} and {last.alpha:.3g}: the expert's regret is "
+            f"{last.regret:.3g} throughout, so the prior may have its say"
+        )
+    corner = solve_at(path.problem, min(max(regret / distance, first.alpha), last.alpha))
+    return corner, (
+        f"alpha = {corner.alpha:.3g} is the corner, where regret {corner.regret:.3g} of {last.regret:.3g} is traded "
+        f"for distance {corner.distance:.3g} of {first.distance:.3g}"
+    )

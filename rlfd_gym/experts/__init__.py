@@ -1,0 +1,21 @@
+"""What was shown: demonstrations, logs and made-up experts, and the occupancy that each amounts to."""
+
+from __future__ import annotations
+
+from rlfd_gym.experts.demonstrations import Demonstrations, occupancy_from_demonstrations, read_demonstrations
+from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
+from rlfd_gym.experts.noise import occupancy_noise
+from rlfd_gym.experts.sampled import SampledExpert
+from rlfd_gym.experts.scale import CostScale
+
+__all__ = [
+    "CostScale",
+    "Demonstrations",
+    "SampledExpert",
+    "Walk",
+    "demonstrate",
+    "noisy_expert",
+    "occupancy_from_demonstrations",
+    "occupancy_noise",
+    "read_demonstrations",
+]

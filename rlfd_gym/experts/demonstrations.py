@@ -1,0 +1,300 @@
+r"""From demonstrations to the expert's occupancy.
+
+K trajectories s₀ a₀ s₁ a₁ … s_T count equally, and each step with the weight of its time:
+
+    μ̂(s, a) = 1/K Σ_k [ (1-γ) Σ_{t<T_k} γᵗ 1{s_t = s, a_t = a}  +  γ^{T_k} μ_tail(s, a; s_{T_k}) ].
+
+The second term is the mass γ^T of what comes after the end, which a trajectory does not show. It goes on under the
+model: μ_tail(·; s) is the occupancy from start s of the policy π̂ read off all the demonstrations, π̂(a|s) = how often a
+was taken in s, uniform over A(s) where s was never left. One rule, two readings:
+
+* a trajectory that *terminated* ends in an absorbing state; the model stays there with all of γ^T;
+* a *truncated* one goes on as the demonstrator would have from where it was cut. For a demonstrator with a fixed policy
+  μ̂ tends to the true occupancy as K grows, however short the trajectories are. What is left is the error of π̂, times
+  γ^T; a warning says how much mass that is where it is more than 1%.
+
+Which of the two it was is read off the model, not off `trajectory.terminal`: imitation's rollouts set that flag at the
+end of every episode, also where a time limit cut it, and seals' tabular environments call their horizon a termination.
+
+Nothing here imports imitation or torch: demonstrations are recognised by what they have.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
+from rlfd_gym.mdp.tables import TabularMDP
+
+DISCOUNTINGS = ("trajectory", "none")
+SMALL_TAIL = 0.01  # an extrapolated share of the mass above this is worth a warning
+KINDS = (
+    "trajectories (with obs, acts and terminal), transitions (with obs and acts), batches (mappings with 'obs' and "
+    "'acts'), or an occupancy array over pairs or states × actions"
+)
+
+
+def occupancy_from_demonstrations(
+    demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory"
+) -> FloatArray:
+    """The expert's occupancy over pairs, estimated from demonstrations; see the module's docstring.
+
+    Args:
+        demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily loaded dataset); its
+            `Transitions` or `TransitionsMinimal`, or an iterable of batches with "obs" and "acts", which need
+            `discounting="none"`; or an occupancy, as an array over pairs or a table over states × actions.
+        mdp: the environment's tables.
+        discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once: the undiscounted
+            frequencies, the only thing that transitions without times allow. They are the discounted occupancy only
+            where the transitions were drawn from it.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
+        >>> stays_once_then_moves = SimpleNamespace(obs=[0, 0, 1], acts=[0, 1], terminal=True)
+        >>> occupancy_from_demonstrations([stays_once_then_moves], mdp).tolist()
+        [0.5, 0.25, 0.25]
+    """
+    if not isinstance(mdp, TabularMDP):
+        raise TypeError(f"mdp must be a TabularMDP, got {type(mdp).__name__}; see TabularMDP.from_env")
+    if isinstance(demonstrations, np.ndarray):
+        _check_discounting(discounting)
+        return _given_occupancy(demonstrations, mdp)
+    return estimate_occupancy(read_demonstrations(demonstrations), mdp, discounting=discounting)
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstrations:
+    """What was demonstrated, laid end to end."""
+
+    states: IntArray = field(repr=False)
+    actions: IntArray = field(repr=False)
+    next_states: IntArray | None = field(repr=False)
+    """`None` where the demonstrations do not say."""
+    lengths: IntArray | None
+    """How many steps each trajectory has; `None` for transitions without times."""
+    terminal: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
+    """Each trajectory's own word on whether it terminated."""
+
+    @property
+    def ends(self) -> IntArray:
+        """Where each trajectory's last transition is."""
+        assert self.lengths is not None
+        return np.cumsum(self.lengths) - 1
+
+    def weights(self, discount: float) -> FloatArray:
+        """(1-γ)γᵗ/K for each transition."""
+        assert self.lengths is not None
+        times = np.arange(len(self.states)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        return (1 - discount) * discount**times / len(self.lengths)
+
+    def tails(self, discount: float) -> FloatArray:
+        """γ^T/K for each trajectory: the mass after its end."""
+        assert self.lengths is not None
+        return discount**self.lengths / len(self.lengths)
+
+    def where(self, index: int) -> str:
+        """The name of a transition in an error message."""
+        if self.lengths is None:
+            return f"transition {index}"
+        number = int(np.searchsorted(self.ends, index))
+        return f"trajectory {number}, step {index - int(self.ends[number]) + int(self.lengths[number]) - 1}"
+
+
+def read_demonstrations(demonstrations: Any) -> Demonstrations:
+    """Read any of the supported kinds, once, from start to end."""
+    if _has(demonstrations, "obs", "acts") and not _has(demonstrations, "terminal"):
+        return _transitions([demonstrations], single=True)
+    if isinstance(demonstrations, (str, bytes, Mapping)) or not isinstance(demonstrations, Iterable):
+        if _has(demonstrations, "terminal"):
+            raise TypeError("demonstrations must be an iterable of trajectories, got a single one: put it in a list")
+        raise TypeError(f"demonstrations must be {KINDS}; got {type(demonstrations).__name__}")
+    items = list(demonstrations)
+    if not items:
+        raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
+    if all(_has(item, "obs", "acts", "terminal") for item in items):
+        return _trajectories(items)
+    return _transitions(items, single=False)
+
+
+def estimate_occupancy(
+    read: Demonstrations, mdp: TabularMDP, *, discounting: str = "trajectory", policy: FloatArray | None = None
+) -> FloatArray:
+    """μ̂ of the module's docstring, for demonstrations that were read already.
+
+    `policy` replaces π̂ where more is known of the demonstrator than these demonstrations show.
+    """
+    timed = check_timed(read, discounting)
+    pairs = demonstrated_pairs(read, mdp)
+    counts = np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64)
+    if not timed:
+        return counts / counts.sum()
+    assert read.next_states is not None
+    seen = np.bincount(pairs, weights=read.weights(mdp.discount), minlength=mdp.n_pairs)
+    last, mass = read.next_states[read.ends], read.tails(mdp.discount)
+    warn_about_tails(float(mass[~absorbing_states(mdp)[last]].sum()))
+    policy = policy_of(mdp, counts) if policy is None else policy
+    start = (1 - mdp.discount) * np.bincount(last, weights=mass, minlength=mdp.n_states)
+    tail = solve_discounted(
+        policy_chain(mdp, policy).T.tocsr(), np.asarray(start, dtype=np.float64), mdp.discount, norm=1
+    )
+    occupancy = seen + np.maximum(tail, 0.0)[mdp.pair_states] * policy
+    return np.asarray(occupancy / occupancy.sum())
+
+
+def demonstrated_pairs(read: Demonstrations, mdp: TabularMDP) -> IntArray:
+    """The pair of each transition, or an error that names the first transition the MDP does not have."""
+    feasible = np.zeros((mdp.n_states, mdp.n_actions), dtype=bool)
+    feasible[mdp.pair_states, mdp.pair_actions] = True
+    check_known(read, feasible)
+    return mdp.pair_index(read.states, read.actions)
+
+
+def absorbing_states(mdp: TabularMDP) -> NDArray[np.bool_]:
+    """Which states no action leaves."""
+    p = mdp.transitions
+    rows = np.repeat(np.arange(mdp.n_pairs), np.diff(p.indptr))
+    leaving = np.bincount(rows[p.indices != mdp.pair_states[rows]], minlength=mdp.n_pairs)
+    return np.asarray(np.add.reduceat(leaving, mdp.state_starts[:-1]) == 0)
+
+
+def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
+    """An occupancy that the user has computed."""
+    array = _checks.as_array("demonstrations", values, np.float64)
+    if array.ndim == 2:
+        shape = (mdp.n_states, mdp.n_actions)
+        if array.shape != shape:
+            raise ValueError(f"demonstrations, an occupancy table, has shape {array.shape}, expected {shape}")
+        outside = array.copy()
+        outside[mdp.pair_states, mdp.pair_actions] = 0.0
+        if outside.any():
+            state, action = np.argwhere(outside)[0]
+            raise ValueError(
+                f"demonstrations: the occupancy table has {outside[state, action]} at state {state}, action {action}, "
+                "which is not feasible"
+            )
+        array = array[mdp.pair_states, mdp.pair_actions]
+    return _checks.distribution("demonstrations", array, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)")
+
+
+def _trajectories(items: list[Any]) -> Demonstrations:
+    """Lay trajectories end to end."""
+    states, actions, following = [], [], []
+    for k, item in enumerate(items):
+        s, a = _indices(f"trajectory {k}: obs", item.obs), _indices(f"trajectory {k}: acts", item.acts)
+        if len(a) == 0 or len(s) != len(a) + 1:
+            raise ValueError(
+                f"demonstrations: trajectory {k} has {len(s)} observations and {len(a)} actions, expected at least one "
+                "action and one observation more than actions"
+            )
+        states.append(s[:-1])
+        actions.append(a)
+        following.append(s[1:])
+    return Demonstrations(
+        np.concatenate(states),
+        np.concatenate(actions),
+        np.concatenate(following),
+        np.array([len(a) for a in actions]),
+        np.array([bool(item.terminal) for item in items]),
+    )
+
+
+def _transitions(items: list[Any], *, single: bool) -> Demonstrations:
+    """Lay transitions, or batches of them, end to end."""
+    columns: dict[str, list[IntArray]] = {"obs": [], "acts": [], "next_obs": []}
+    for k, item in enumerate(items):
+        batch = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
+        if single:
+            batch = {name: getattr(item, name) for name in columns if hasattr(item, name)}
+        if not {"obs", "acts"} <= set(batch) or _has(item, "terminal"):
+            raise TypeError(f"demonstrations must be {KINDS}, of one kind; item {k} is a {type(item).__name__}")
+        read = {
+            name: _indices(name if single else f"batch {k}: {name}", batch[name])
+            for name in columns
+            if batch.get(name) is not None
+        }
+        if len({len(column) for column in read.values()}) > 1:
+            sizes = ", ".join(f"{len(column)} {name}" for name, column in read.items())
+            raise ValueError(f"demonstrations: {'transitions' if single else f'batch {k}'} of unequal lengths: {sizes}")
+        for name, column in read.items():
+            columns[name].append(column)
+    states, actions = np.concatenate(columns["obs"]), np.concatenate(columns["acts"])
+    if len(states) == 0:
+        raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
+    complete = len(columns["next_obs"]) == len(items)
+    return Demonstrations(states, actions, np.concatenate(columns["next_obs"]) if complete else None, None)
+
+
+def _indices(name: str, values: Any) -> IntArray:
+    """States or actions as an int vector: shape (T,) or (T, 1), integers or floats that are whole numbers."""
+    array = _checks.as_array(f"demonstrations, {name},", values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool((array == np.round(array)).all()))
+    if array.ndim != 1 or not (whole or array.size == 0):
+        raise TypeError(
+            f"demonstrations, {name}, must be whole numbers of shape (T,) or (T, 1), the tabular states and actions; "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    return array.astype(np.int64)
+
+
+def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
+    """Every state, action and next state must be one that the environment has."""
+    n_states, n_actions = feasible.shape
+    arrived = read.states if read.next_states is None else read.next_states
+    strange = (read.states < 0) | (read.states >= n_states)
+    unknown = (read.actions < 0) | (read.actions >= n_actions)
+    lost = (arrived < 0) | (arrived >= n_states)
+    known = ~(strange | unknown)
+    bad = ~known | lost
+    bad[known] |= ~feasible[read.states[known], read.actions[known]]
+    if not bad.any():
+        return
+    i = int(np.flatnonzero(bad)[0])
+    if strange[i]:
+        what = f"state {read.states[i]}, but the environment has states 0..{n_states - 1}"
+    elif unknown[i]:
+        what = f"action {read.actions[i]}, but the environment has actions 0..{n_actions - 1}"
+    elif not feasible[read.states[i], read.actions[i]]:
+        what = f"action {read.actions[i]}, which is not feasible in state {read.states[i]}"
+    else:
+        what = f"next state {arrived[i]}, but the environment has states 0..{n_states - 1}"
+    raise ValueError(f"demonstrations: {read.where(i)} has {what}")
+
+
+def _check_discounting(discounting: str) -> None:
+    if discounting not in DISCOUNTINGS:
+        raise ValueError(f"discounting must be one of {', '.join(DISCOUNTINGS)}; got {discounting!r}")
+
+
+def check_timed(read: Demonstrations, discounting: str) -> bool:
+    """Whether to discount; an error if that is asked for and cannot be done."""
+    _check_discounting(discounting)
+    if discounting == "trajectory" and read.lengths is None:
+        raise ValueError(
+            "demonstrations are transitions without times, from which no discounted occupancy can be computed; pass "
+            'trajectories, or discounting="none" to use the undiscounted frequencies'
+        )
+    return discounting == "trajectory"
+
+
+def warn_about_tails(mass: float, what: str = "is extrapolated with the policy read off the demonstrations") -> None:
+    if mass > SMALL_TAIL:
+        warnings.warn(
+            f"demonstrations end early: {mass:.1%} of the discounted mass lies after their ends and {what}",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _has(item: Any, *names: str) -> bool:
+    return all(hasattr(item, name) for name in names)

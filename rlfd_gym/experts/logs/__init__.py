@@ -1,0 +1,8 @@
+"""From logged rows to a model and an expert: `read_log` and `read_costs`."""
+
+from __future__ import annotations
+
+from rlfd_gym.experts.logs.estimate import EXPERTS, UNVISITED, Log, read_costs, read_log
+from rlfd_gym.experts.logs.report import LogReport
+
+__all__ = ["EXPERTS", "Log", "LogReport", "UNVISITED", "read_costs", "read_log"]

@@ -1,0 +1,62 @@
+"""What was in a log and what was made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlfd_gym.experts.logs.columns import Label
+from rlfd_gym.experts.logs.rows import BadRows, listed
+
+THIN = 10  # pairs seen less often than this are reported: their rows of P̂ are rough
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """What was in a log and what was made of it. `print` it."""
+
+    n_rows: int
+    n_used: int
+    bad: tuple[BadRows, ...]
+    """Their counts add up to n_rows - n_used: a row with several faults counts for the first."""
+    n_states: int
+    n_actions: int
+    n_visited: int
+    """Pairs that were seen."""
+    n_thin: int
+    """Pairs that were seen fewer than `THIN` times."""
+    n_unvisited: int
+    """Pairs that exist and were not seen."""
+    unvisited: str
+    ends: tuple[Label, ...]
+    """States that were never left, and stay where they are."""
+    initial: str
+    expert: str
+    n_episodes: int | None
+    """Episodes whose beginning is known; `None` where the log has no episodes."""
+    n_behind_gaps: int
+    """Good rows behind the first gap of their episode: they count for the model and the policy only."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The report as a table: what, how much."""
+        table = [("rows", f"{self.n_rows:,}"), ("used", f"{self.n_used:,}")]
+        table += [(f"left out: {kind.reason}", f"{kind.count:,} ({kind.where})") for kind in self.bad]
+        table += [
+            ("states × actions", f"{self.n_states} × {self.n_actions}"),
+            ("pairs seen", f"{self.n_visited:,}"),
+            (f"pairs seen fewer than {THIN} times", f"{self.n_thin:,}"),
+            (f"pairs never seen, {self.unvisited}", f"{self.n_unvisited:,}"),
+            ("states never left, which stay", f"{len(self.ends)} ({listed(self.ends)})" if self.ends else "0"),
+            ("initial distribution", self.initial),
+            ("expert", self.expert),
+        ]
+        if self.n_episodes is not None:
+            table += [
+                ("episodes with a known beginning", f"{self.n_episodes:,}"),
+                ("rows behind a gap in their episode", f"{self.n_behind_gaps:,}"),
+            ]
+        return table
+
+    def __str__(self) -> str:
+        """One line each."""
+        width = max(len(what) for what, _ in self.rows())
+        return "\n".join(f"{what:<{width}}  {number}" for what, number in self.rows())

@@ -1,0 +1,11 @@
+"""The world: the tables of a finite MDP, what a policy does in it, and its best policies.
+
+This package knows neither Gymnasium nor torch nor imitation."""
+
+from __future__ import annotations
+
+from rlfd_gym.mdp.adapters import cost_of_env, model_of_env
+from rlfd_gym.mdp.forward import Plan
+from rlfd_gym.mdp.tables import TabularMDP
+
+__all__ = ["Plan", "TabularMDP", "cost_of_env", "model_of_env"]

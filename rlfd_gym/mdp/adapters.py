@@ -1,0 +1,189 @@
+"""From an environment to its tables: rlfd_gym's own, Gymnasium's toy_text, seals' tabular models.
+
+Each reader turns an unwrapped environment into (mdp, cost), with cost = minus the expected reward of each pair.
+Environments are recognised by what they expose, so nothing is imported that the user did not already load:
+
+* rlfd_gym environments have `mdp` and `cost`;
+* toy_text environments have `P[s][a] = [(probability, next state, reward, terminated), ...]`. A state entered
+  with `terminated` becomes absorbing at zero cost, whatever `P` lists for it (CliffWalking and Taxi list moves
+  out of their terminal states that no episode can make);
+* seals models have `transition_matrix[s, a, s']`, `reward_matrix` over s, (s, a) or (s, a, s'), and
+  `initial_state_dist`.
+
+Wrappers are looked through, not into: a wrapper that changes rewards or observations leaves the tables as they
+are. Of a vectorised environment, Gymnasium's or Stable-Baselines3's, the first copy is read.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+
+if TYPE_CHECKING:
+    from rlfd_gym.mdp.tables import TabularMDP
+
+DEFAULT_DISCOUNT = 0.99
+
+SUPPORTED = (
+    "rlfd_gym environments, Gymnasium toy_text environments with a transition table `P` "
+    "(FrozenLake, CliffWalking, Taxi), seals tabular models, and wrapped or vectorised versions of these"
+)
+
+
+def cost_of_env(env: Any) -> FloatArray:
+    """The true cost of a tabular environment: minus the expected reward of each feasible pair.
+
+    >>> import gymnasium as gym, rlfd_gym
+    >>> cost = rlfd_gym.cost_of_env(gym.make("FrozenLake-v1", is_slippery=False))
+    >>> cost.shape, float(cost.min())       # one pair steps onto the goal, for a reward of 1
+    ((64,), -1.0)
+    """
+    return model_of_env(env)[1]
+
+
+def model_of_env(
+    env: Any, *, discount: float | None = None, initial: ArrayLike | None = None
+) -> tuple[TabularMDP, FloatArray]:
+    """The MDP of an environment and its true cost. See `TabularMDP.from_env`."""
+    if isinstance(env, type):
+        raise TypeError(f"env must be an environment, got the class {env.__name__}; make one first")
+    base = unwrap(env)
+    if _has(base, "mdp", "cost"):
+        return _own_model(base, discount, initial)
+    if discount is None:
+        discount = getattr(base, "discount", DEFAULT_DISCOUNT)
+    if _has(base, "P"):
+        return _toy_text_model(base, discount, initial)
+    if _has(base, "transition_matrix", "reward_matrix", "initial_state_dist"):
+        return _seals_model(base, discount, initial)
+    raise TypeError(f"env must be tabular, got {type(base).__name__}; supported are {SUPPORTED}")
+
+
+def unwrap(env: Any) -> Any:
+    """The innermost environment, through wrappers and (the first copy of) vectorised environments."""
+    base = getattr(env, "unwrapped", env)
+    if _has(base, "get_attr", "num_envs"):  # Gymnasium's VectorEnv as well as Stable-Baselines3's VecEnv
+        copies = base.get_attr("unwrapped")
+        return copies[0]
+    return base
+
+
+def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
+    """The environment's own tables, with another discount or initial distribution if asked for."""
+    mdp = base.mdp
+    if discount is not None or initial is not None:
+        mdp = type(mdp)(
+            mdp.transitions,
+            mdp.pair_states,
+            mdp.pair_actions,
+            mdp.initial if initial is None else initial,
+            mdp.discount if discount is None else discount,
+            mdp.n_actions,
+        )
+    return mdp, np.array(base.cost)
+
+
+def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
+    """Read `P`; it is a dict of dicts of lists, so this reader loops over its entries."""
+    from rlfd_gym.mdp.tables import TabularMDP
+
+    table = _rows(base.P)
+    if not table:
+        raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")
+    entries = [
+        (pair, float(p), int(s_next), float(r), bool(done))
+        for pair, (_, _, outcomes) in enumerate(table)
+        for p, s_next, r, done in outcomes
+    ]
+    pair, p, s_next, reward, done = (np.array(column) for column in zip(*entries, strict=True))
+    states, actions = (np.array(column) for column in list(zip(*table, strict=True))[:2])
+    n_states = int(states.max()) + 1
+    if s_next.min() < 0 or s_next.max() >= n_states:
+        raise ValueError(f"env: P leads to state {s_next.max()}, but it has rows for states 0..{n_states - 1} only")
+
+    terminal = np.zeros(n_states, dtype=bool)
+    terminal[s_next[done & (p > 0)]] = True
+    leaves = terminal[states[pair]]  # entries out of terminal states: replaced by staying there for nothing
+    stays = np.flatnonzero(terminal[states])
+    rows = np.concatenate([pair[~leaves], stays])
+    columns = np.concatenate([s_next[~leaves], states[stays]])
+    weights = np.concatenate([p[~leaves], np.ones(stays.size)])
+    transitions = sp.coo_array((weights, (rows, columns)), shape=(len(table), n_states))
+    cost = -np.bincount(pair[~leaves], weights=(p * reward)[~leaves], minlength=len(table))
+
+    if initial is None:
+        initial = getattr(base, "initial_state_distrib", None)
+    if initial is None:
+        warnings.warn(
+            f"{type(base).__name__} has no `initial_state_distrib`: taking the uniform distribution over its "
+            "non-terminal states; pass initial= to choose another",
+            UserWarning,
+            stacklevel=4,
+        )
+        initial = ~terminal / max(1, np.count_nonzero(~terminal))
+        if terminal.all():
+            raise ValueError("env: every state of P is terminal; pass initial= to start in one all the same")
+    mdp = TabularMDP(transitions, states, actions, initial, discount)
+    # Taxi lists moves into its terminal states from states that no episode enters: those may be ignored.
+    mixed = ~done & (p > 0) & terminal[s_next] & (_reachable(mdp) & ~terminal)[states[pair]]
+    if mixed.any():
+        raise ValueError(
+            f"env: P enters state {s_next[mixed][0]} both with and without `terminated`; "
+            "give the terminated transitions an absorbing state of their own"
+        )
+    return mdp, np.asarray(cost + 0.0, dtype=np.float64)  # no -0.0
+
+
+def _reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
+    """Which states some policy enters."""
+    reached = mdp.initial > 0
+    while True:
+        further = reached | (mdp.transitions.T @ reached[mdp.pair_states].astype(float) > 0)
+        if (further == reached).all():
+            return reached
+        reached = further
+
+
+def _rows(P: Any) -> list[tuple[int, int, Any]]:
+    """(state, action, outcomes) for each pair of a toy_text table, in order."""
+    by_state = P if isinstance(P, Mapping) else dict(enumerate(P))
+    rows = []
+    for state in sorted(by_state):
+        actions = by_state[state]
+        by_action = actions if isinstance(actions, Mapping) else dict(enumerate(actions))
+        for action in sorted(by_action):
+            if len(by_action[action]) == 0:
+                raise ValueError(f"env: P[{state}][{action}] is empty; leave an infeasible action out instead")
+            rows.append((int(state), int(action), by_action[action]))
+    return rows
+
+
+def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
+    """Read the dense matrices; the horizon is left out, as our MDPs go on forever."""
+    from rlfd_gym.mdp.tables import TabularMDP
+
+    dense = np.asarray(base.transition_matrix, dtype=np.float64)
+    reward = np.asarray(base.reward_matrix, dtype=np.float64)
+    n_states, n_actions, _ = dense.shape
+    if reward.shape != dense.shape[: reward.ndim]:
+        raise ValueError(f"env: reward_matrix has shape {reward.shape}, which does not fit {dense.shape} transitions")
+    if reward.ndim == 3:
+        expected = np.einsum("sap,sap->sa", dense, reward)
+    else:
+        expected = np.broadcast_to(reward.reshape(n_states, -1), (n_states, n_actions))
+    start = base.initial_state_dist if initial is None else initial
+    return TabularMDP.from_dense(dense, start, discount=discount), _checks.pair_vector(
+        "reward_matrix", -expected.reshape(-1), n_states * n_actions
+    )
+
+
+def _has(obj: Any, *names: str) -> bool:
+    return all(hasattr(obj, name) for name in names)

@@ -1,0 +1,202 @@
+"""The forward problem: the policy of least expected cost, with a proof of how exact its value is.
+
+For a cost c the Bellman operator, in the normalisation of the paper, is
+
+    (L u)(s) = min over a in A(s) of  (1-γ) c(s, a) + γ Σ_s' P(s'|s, a) u(s').
+
+MacQueen's bounds hold for every u: with δ = L u - u,
+
+    L u + γ/(1-γ) min δ  ≤  V*  ≤  V^π  ≤  L u + γ/(1-γ) max δ,      π greedy for u,
+
+so the middle of the two is within γ/(1-γ) · (max δ - min δ)/2 of the optimal value V*. `Plan.value_error` is
+this number, plus what rounding may have added to δ. It is at most 1e-9, relative to max|c| where that exceeds
+one, unless the discount is so close to one that double precision cannot give it; then a warning says so.
+
+* Policy iteration (small problems): evaluate by a sparse solve, improve only beyond a tolerance, so that ties
+  cannot cycle.
+* Value iteration (large problems): rounds of L u, which gives the bounds, followed by either a Gauss-Seidel
+  pass of L (fast where costs travel along paths, as on a grid) or `SWEEPS` evaluations of the greedy policy, as
+  in modified policy iteration (fast where the chain mixes: the span of δ then shrinks faster than γ). Whichever
+  lately shrank the span most for its work goes next. It stops once the span of δ is small enough.
+* Linear programming: MDP-P of the paper through HiGHS, slow, as an independent check.
+
+Among actions whose value is within the tolerance of the best, the lowest is taken, whatever the method.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linprog
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.mdp.occupancy import LU_STATES, occupancy_of, policy_of, solve_discounted, value_of
+
+if TYPE_CHECKING:
+    from rlfd_gym.mdp.tables import TabularMDP
+
+METHODS = ("auto", "policy-iteration", "value-iteration", "linear-program")
+SWEEPS = 10
+PATIENCE = 1000  # rounds of value iteration without progress, which only rounding or a discount next to one can cause
+VALUE_TOLERANCE = 1e-9  # promised, for costs up to one
+TIE_TOLERANCE = 1e-10  # what the choice among near-equal actions may cost the policy, for costs up to one
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An optimal policy: what it is worth from each state, where it goes, and how exact that is."""
+
+    mdp: TabularMDP
+    value: FloatArray
+    """V*, over states, within `value_error` of the truth."""
+    policy: FloatArray
+    """A deterministic optimal policy, over pairs."""
+    expected_cost: float
+    """ρ* = <ν₀, V*>."""
+    value_error: float
+    """A proven bound on max_s |value(s) - V*(s)|."""
+
+    @cached_property
+    def occupancy(self) -> FloatArray:
+        """The occupancy of `policy`, over pairs; computed when first asked for."""
+        return occupancy_of(self.mdp, self.policy)
+
+
+def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
+    """An optimal plan for `cost`, by one of `METHODS`."""
+    c = _checks.pair_vector("cost", cost, mdp.n_pairs)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    if method == "auto":
+        method = "policy-iteration" if mdp.n_states <= LU_STATES else "value-iteration"
+    solve = {
+        "policy-iteration": _policy_iteration,
+        "value-iteration": value_iteration,
+        "linear-program": _linear_program,
+    }[method]
+    return _certified_plan(mdp, c, solve(mdp, c))
+
+
+def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
+    """The plan of a near-optimal value u: MacQueen's bounds, and the greedy policy with ties broken."""
+    value, error, q, best = _bounded_value(mdp, cost, u)
+    scale = max(1.0, float(np.abs(cost).max()))
+    if error > VALUE_TOLERANCE * scale:
+        warnings.warn(
+            f"the optimal value is only known to within {error:.1e}, not {VALUE_TOLERANCE * scale:.0e}, "
+            f"because the discount {mdp.discount} is so close to one",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    policy = np.zeros(mdp.n_pairs)
+    policy[_first_within(mdp, q, best + _tie_tolerance(mdp, cost))] = 1.0
+    value.flags.writeable = policy.flags.writeable = False
+    return Plan(mdp, value, policy, float(mdp.initial @ value), error)
+
+
+def _bounded_value(
+    mdp: TabularMDP, cost: FloatArray, u: FloatArray
+) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+    """(V, error, q, L u): the middle of MacQueen's bounds around V*, and how far off it may be."""
+    q, best, delta = _bellman(mdp, cost, u)
+    gain = mdp.discount / (1 - mdp.discount)
+    value = best + gain * (delta.max() + delta.min()) / 2
+    error = gain * (delta.max() - delta.min()) / 2 + _rounding(mdp, cost, u) / (1 - mdp.discount)
+    return value, float(error), q, best
+
+
+def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
+    """The value of an optimal policy, by Howard's policy iteration."""
+    threshold = max(_tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost))
+    pairs = _first_within(mdp, cost, np.minimum.reduceat(cost, mdp.state_starts[:-1]))
+    total = np.inf
+    while True:
+        stage = (1 - mdp.discount) * cost[pairs]
+        value = solve_discounted(mdp.transitions[pairs], stage, mdp.discount, norm=np.inf)
+        q, best, _ = _bellman(mdp, cost, value)
+        better = q[pairs] - best > threshold
+        # Each improvement lowers the value somewhere and raises it nowhere; once rounding hides that, stop.
+        if not better.any() or value.sum() >= total:
+            return value
+        total = value.sum()
+        pairs = np.where(better, _first_within(mdp, q, best), pairs)
+
+
+def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None = None) -> FloatArray:
+    """V* to within `tolerance`; by default to the promised accuracy, and exact enough to see ties."""
+    from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
+
+    p, discount = mdp.transitions, mdp.discount
+    gain = discount / (1 - discount)
+    target = max(tolerance or _tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost) * gain)
+    stage = (1 - discount) * cost
+    u = np.minimum.reduceat(cost, mdp.state_starts[:-1])
+    best, pairs = np.empty_like(u), np.empty(mdp.n_states, dtype=np.int64)
+    # The work of a round in units of one Bellman sweep, and what it gained: e-folds of the span per unit.
+    work = {"improve": 3.0, "evaluate": 1.0 + SWEEPS * mdp.n_states / mdp.n_pairs}
+    speed = dict.fromkeys(work, np.inf)
+    kind, span, turn = "improve", np.inf, 0
+    least, stalled = np.inf, 0
+    while True:
+        low, high = _sweeps.bellman(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u, best, pairs)
+        stalled = 0 if high - low < 0.999 * least else stalled + 1
+        least = min(least, high - low)
+        if gain * (high - low) <= target or stalled > PATIENCE:
+            return np.asarray(best + gain * (high + low) / 2)
+        if turn > 1:
+            speed[kind] = np.log(span / (high - low)) / work[kind]
+        span, turn = high - low, turn + 1
+        # MacQueen's bounds allow this shift: u stays on its side of V*.
+        best += gain * max(low, 0.0) + gain * min(high, 0.0)
+        u, best = best, u
+        kind = max(speed, key=lambda name: speed[name])
+        if turn % 10 == 0:
+            kind = min(speed, key=lambda name: speed[name])  # it may have become the better one
+        if kind == "improve":
+            _sweeps.improve(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u)
+        else:
+            u = _sweeps.evaluate(p.data, p.indices, p.indptr, pairs, stage, discount, u, SWEEPS)
+
+
+def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
+    """The value of the policy that solves MDP-P: min <μ, c> over μ ≥ 0 with Tγ μ = ν₀.
+
+    An optimal policy is optimal from every start, so ν₀ is taken uniform here: the program then visits every state.
+    """
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    scaled = cost / max(1.0, float(np.abs(cost).max()))
+    start = np.full(mdp.n_states, 1.0 / mdp.n_states)
+    result = linprog(scaled, A_eq=mdp.flow_matrix(), b_eq=start, bounds=(0, None), method="highs", options=options)
+    if result.status != 0:
+        raise RuntimeError(f"HiGHS did not solve the linear program of the MDP: {result.message}")
+    return value_of(mdp, policy_of(mdp, np.maximum(result.x, 0.0)), cost)
+
+
+def _bellman(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(q, L u, L u - u), where q is what each pair costs when u is what comes after."""
+    q = (1 - mdp.discount) * cost + mdp.discount * (mdp.transitions @ u)
+    best = np.minimum.reduceat(q, mdp.state_starts[:-1])
+    return q, best, best - u
+
+
+def _first_within(mdp: TabularMDP, q: FloatArray, limit: FloatArray) -> IntArray:
+    """The first pair of each state whose q is at most the state's limit."""
+    hits = np.flatnonzero(q <= limit[mdp.pair_states])
+    return hits[np.searchsorted(hits, mdp.state_starts[:-1])]
+
+
+def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:
+    """Actions this close to the best count as tied: the policy then loses at most `TIE_TOLERANCE` max(1, max|c|)."""
+    return TIE_TOLERANCE * (1 - mdp.discount) * max(1.0, float(np.abs(cost).max()))
+
+
+def _rounding(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> float:
+    """A bound on the rounding error of one entry of q (a sum of as many products as a row has entries)."""
+    terms = int(np.diff(mdp.transitions.indptr).max()) + 3
+    return float(terms * np.finfo(float).eps * max(np.abs(cost).max(), np.abs(u).max()))

@@ -1,0 +1,131 @@
+"""Policies, occupancies and values: from one to the other, exactly.
+
+For a policy π, P_π(s, s') = Σ_a π(a|s) P(s'|s, a) and c_π(s) = Σ_a π(a|s) c(s, a) give
+
+    value       (I - γ P_π) V = (1-γ) c_π
+    occupancy   (I - γ P_πᵀ) ν = (1-γ) ν₀,    μ(s, a) = ν(s) π(a|s).
+
+Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or the ℓ1-norm (occupancies). They are
+solved as sparse systems: by an LU factorisation while that is cheap, above that by BiCGSTAB preconditioned with a
+symmetric Gauss-Seidel sweep (the sweep carries mass along paths, the Krylov space spreads it), either repeated on the
+residual r = b + γ M x - x until ‖r‖ ≤ tolerance ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that
+proves the answer. Where BiCGSTAB does not make progress, as on long cycles, plain Gauss-Seidel sweeps take over: with
+M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is at most γ times as large in the norm at hand.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import splu
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rlfd_gym.mdp.tables import TabularMDP
+
+TOLERANCE = 1e-12
+LU_STATES = 2_000  # up to here a factorisation is quick even if it fills up
+KRYLOV_STEPS = 100
+SWEEPS = 200  # of Gauss-Seidel at a time, where Krylov steps do not help
+
+
+def occupancy_of(
+    mdp: TabularMDP, policy: ArrayLike, *, source: FloatArray | None = None, tolerance: float = TOLERANCE
+) -> FloatArray:
+    """The occupancy of a policy.
+
+    `source` replaces ν₀ as the right-hand side of Tγ μ = ν₀: for an expert estimated from samples it is Tγ μ_E, which
+    may have negative entries; where these lead to negative mass, that mass is cut off.
+    """
+    pi = check_policy(mdp, policy)
+    chain = policy_chain(mdp, pi).T.tocsr()
+    start = mdp.initial if source is None else source
+    states = solve_discounted(chain, (1 - mdp.discount) * start, mdp.discount, norm=1, tolerance=tolerance)
+    return np.asarray(np.maximum(states, 0.0)[mdp.pair_states] * pi)
+
+
+def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
+    """The policy that divides each state's mass as `occupancy` does; only the ratios within a state matter."""
+    mu = _checks.nonnegative("occupancy", _checks.pair_vector("occupancy", occupancy, mdp.n_pairs))
+    return shares(mu, mdp.state_starts)
+
+
+def shares(weights: FloatArray, state_starts: IntArray) -> FloatArray:
+    """Each pair's share of its state's weight; equal shares where a state has none."""
+    counts = np.diff(state_starts)
+    weights = weights / max(weights.max(), np.finfo(float).tiny)  # no overflow in the sums
+    totals = np.repeat(np.add.reduceat(weights, state_starts[:-1]), counts)
+    return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), np.repeat(1.0 / counts, counts))
+
+
+def value_of(mdp: TabularMDP, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
+    """The normalised value of a policy under `cost`."""
+    pi = check_policy(mdp, policy)
+    c = _checks.pair_vector("cost", cost, mdp.n_pairs)
+    stage = (1 - mdp.discount) * mdp.sum_by_state(pi * c)
+    return solve_discounted(policy_chain(mdp, pi), stage, mdp.discount, norm=np.inf)
+
+
+def check_policy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
+    """`policy` as conditional probabilities over each state's pairs, or an error."""
+    pi = _checks.nonnegative("policy", _checks.pair_vector("policy", policy, mdp.n_pairs))
+    sums = mdp.sum_by_state(pi)
+    worst = int(np.argmax(np.abs(sums - 1)))
+    if abs(sums[worst] - 1) > _checks.SUM_TOLERANCE:
+        raise ValueError(f"policy must sum to 1 over each state's pairs, but it sums to {sums[worst]} in state {worst}")
+    return pi / sums[mdp.pair_states]
+
+
+def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:
+    """P_π, the sparse (n_states, n_states) transition matrix under a policy."""
+    used = np.flatnonzero(policy)
+    starts = np.searchsorted(used, mdp.state_starts)
+    mix = sp.csr_array((policy[used], used, starts), shape=(mdp.n_states, mdp.n_pairs))
+    return mix @ mdp.transitions
+
+
+def solve_discounted(
+    matrix: sp.csr_array, rhs: FloatArray, discount: float, *, norm: float, tolerance: float = TOLERANCE
+) -> FloatArray:
+    """The solution x of x = rhs + γ M x, where M does not increase the given norm (1 or infinity)."""
+    n = rhs.shape[0]
+    system = sp.eye_array(n, format="csr") - discount * matrix
+    if n <= LU_STATES:
+        solve = splu(sp.csc_array(system)).solve
+    else:
+        matrix.sort_indices()
+        solve = partial(_krylov, matrix, discount, rtol=max(1e-6, tolerance))
+
+    x, r = np.zeros(n), rhs
+    target = tolerance * np.linalg.norm(rhs, norm)
+    while (before := np.linalg.norm(r, norm)) > target:
+        candidate = x + solve(r)
+        r_new = rhs - system @ candidate
+        if not np.linalg.norm(r_new, norm) <= 0.1 * before:
+            solve = partial(_sweep, matrix, discount)  # slow but certain
+            candidate = x + solve(r)
+            r_new = rhs - system @ candidate
+            if np.linalg.norm(r_new, norm) > (1 + discount) / 2 * before:
+                break  # only rounding can do this: x is as exact as floating point allows
+        x, r = candidate, r_new
+    return np.asarray(x)
+
+
+def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) -> FloatArray:
+    """A rough solution by preconditioned BiCGSTAB; the caller measures how rough."""
+    from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
+
+    return np.asarray(_sweeps.bicgstab(matrix.data, matrix.indices, matrix.indptr, discount, rhs, rtol, KRYLOV_STEPS))
+
+
+def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray) -> FloatArray:
+    """A rough solution by symmetric Gauss-Seidel sweeps, each of which shrinks the residual by γ² at least."""
+    from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
+
+    return np.asarray(_sweeps.gauss_seidel(matrix.data, matrix.indices, matrix.indptr, discount, rhs, SWEEPS))

@@ -1,0 +1,328 @@
+"""The tables of a finite Markov decision process, over its feasible state-action pairs.
+
+Notation (the paper's section 2). States are 0..n_states-1, and state s offers the actions A(s). A *pair* is a
+feasible (s, a); pairs are ordered by state, then action, and an infeasible action has no pair. Costs,
+occupancies and policies are vectors over pairs, values are vectors over states:
+
+* transitions  P[i, s'] = P(s' | s, a) for the pair i = (s, a), a sparse (n_pairs, n_states) matrix;
+* initial      ν₀, the distribution of the first state;
+* discount     γ in (0, 1);
+* value        V(s) = (1-γ) E[ Σ_t γᵗ c(s_t, a_t) | s_0 = s ], normalised: it stays within the range of c;
+* occupancy    μ(s, a) = (1-γ) Σ_t γᵗ P(s_t = s, a_t = a), which sums to one;
+* flow         Tγ μ = (B μ - γ Pᵀ μ) / (1-γ), with B μ the mass in each state. μ ≥ 0 is the occupancy of some
+               policy exactly if Tγ μ = ν₀.
+
+Nothing here knows Gymnasium, torch or imitation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.mdp import adapters, forward, occupancy
+
+
+@dataclass(frozen=True, eq=False)
+class TabularMDP:
+    """A finite MDP without its cost: transitions over feasible pairs, initial distribution, discount.
+
+    Immutable: the arrays are copies that cannot be written to. Usually made with `from_env` or `from_dense`.
+
+    Args:
+        transitions: P, sparse or dense, of shape (n_pairs, n_states); every row sums to one.
+        pair_states: the state of each pair, ascending; every state has at least one pair.
+        pair_actions: the action of each pair, ascending within a state.
+        initial: ν₀, over states. `None` means uniform.
+        discount: γ, strictly between 0 and 1.
+        n_actions: size of the action space, if larger than the largest feasible action plus one.
+
+    Example:
+        Two states; in state 0 one may stay (action 0) or move (action 1), state 1 only stays.
+
+        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
+        >>> plan = mdp.optimal(cost=[0.0, 1.0, -1.0])
+        >>> plan.policy.tolist(), plan.value.tolist()   # stay: moving costs 1 once, then earns 1 forever
+        ([1.0, 0.0, 1.0], [0.0, -1.0])
+        >>> mdp.optimal(cost=[0.5, 1.0, -1.0]).policy.tolist()
+        [0.0, 1.0, 1.0]
+    """
+
+    transitions: sp.csr_array = field(repr=False)
+    pair_states: IntArray = field(repr=False)
+    pair_actions: IntArray = field(repr=False)
+    initial: FloatArray = field(repr=False)
+    discount: float
+    n_actions: int
+    n_states: int
+    state_starts: IntArray = field(repr=False)
+    """Pairs of state s are state_starts[s] … state_starts[s+1]-1."""
+
+    def __init__(
+        self,
+        transitions: Any,
+        pair_states: ArrayLike,
+        pair_actions: ArrayLike,
+        initial: ArrayLike | None,
+        discount: float,
+        n_actions: int | None = None,
+    ) -> None:
+        """Check and copy the tables."""
+        matrix = _transition_matrix(transitions)
+        n_pairs, n_states = matrix.shape
+        states = _checks.integers("pair_states", pair_states).copy()
+        actions = _checks.integers("pair_actions", pair_actions).copy()
+        for name, array in (("pair_states", states), ("pair_actions", actions)):
+            if array.shape != (n_pairs,):
+                raise ValueError(
+                    f"{name} has shape {array.shape}, expected ({n_pairs},): one entry per row of transitions"
+                )
+        if actions.min() < 0:
+            raise ValueError(f"pair_actions must not be negative, got {actions.min()}")
+        least = int(actions.max()) + 1
+        if n_actions is None:
+            n_actions = least
+        elif _checks.integer("n_actions", n_actions, 1) < least:
+            raise ValueError(f"n_actions is {n_actions}, but pair_actions holds action {least - 1}")
+        starts = _state_starts(states, actions, n_states)
+        if initial is None:
+            start = np.full(n_states, 1.0 / n_states)
+        else:
+            start = _checks.distribution("initial", initial, n_states, "state (mdp.n_states)").copy()
+
+        self._fill(
+            transitions=matrix,
+            pair_states=states,
+            pair_actions=actions,
+            initial=start,
+            discount=_checks.discount_factor(discount),
+            n_actions=int(n_actions),
+            n_states=n_states,
+            state_starts=starts,
+        )
+
+    @classmethod
+    def from_dense(
+        cls,
+        P: ArrayLike,
+        initial: ArrayLike | None = None,
+        *,
+        discount: float,
+        feasible: ArrayLike | None = None,
+    ) -> TabularMDP:
+        """The MDP of a dense array `P[s, a, s']`.
+
+        `feasible[s, a]` says which actions exist (default: all); rows of infeasible pairs are not looked at.
+
+        >>> P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [np.nan, np.nan]]])
+        >>> TabularMDP.from_dense(P, discount=0.9, feasible=[[True, True], [True, False]]).n_pairs
+        3
+        """
+        dense = _checks.as_array("P", P, np.float64)
+        if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
+            raise ValueError(f"P has shape {dense.shape}, expected (n_states, n_actions, n_states)")
+        n_states, n_actions, _ = dense.shape
+        if feasible is None:
+            mask = np.ones((n_states, n_actions), dtype=bool)
+        else:
+            mask = _checks.as_array("feasible", feasible)
+            if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
+                raise ValueError(
+                    f"feasible must be a boolean array of shape {(n_states, n_actions)}, "
+                    f"got {mask.dtype} of shape {mask.shape}"
+                )
+        states, actions = np.nonzero(mask)
+        _require_pairs(states, n_states, "feasible")
+        return cls(dense[mask], states, actions, initial, discount, n_actions)
+
+    @classmethod
+    def from_env(cls, env: Any, *, discount: float | None = None, initial: ArrayLike | None = None) -> TabularMDP:
+        """The MDP behind a tabular environment, wrapped or vectorised.
+
+        Understands rlfd_gym's environments, Gymnasium's toy_text environments (through their `P`: FrozenLake,
+        CliffWalking, Taxi) and seals' tabular models. `discount` defaults to the environment's own, and to
+        0.99 for environments that have none; `initial` to the environment's own. See `rlfd_gym.mdp.adapters`.
+
+        >>> import gymnasium as gym
+        >>> TabularMDP.from_env(gym.make("FrozenLake-v1"), discount=0.95).n_pairs
+        64
+        """
+        return adapters.model_of_env(env, discount=discount, initial=initial)[0]
+
+    @classmethod
+    def from_transitions(
+        cls,
+        *transitions: Any,
+        discount: float,
+        smoothing: float = 0.0,
+        unvisited: str = "infeasible",
+        initial: ArrayLike | None = None,
+        **columns: Any,
+    ) -> TabularMDP:
+        """The MDP estimated from logged transitions, where there is no simulator.
+
+        Reads three arrays (states, actions, next states), imitation's trajectories or transitions, a DataFrame, or the
+        path of a CSV or parquet file; `columns` (`state=`, `action=`, `next_state=`, `episode=`, `time=`) names what to
+        read there. P is estimated by counts plus `smoothing`; `unvisited` says what becomes of pairs that the log does
+        not show. A warning tells of bad rows. `rlfd_gym.read_log` has the details, and returns the labels of the states
+        and actions, the expert's occupancy and the full report along with this MDP.
+
+        >>> mdp = TabularMDP.from_transitions([0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1], discount=0.9)
+        >>> mdp.transitions.toarray().tolist()      # the pairs (0, 0), (0, 1) and (1, 0)
+        [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]]
+        """
+        from rlfd_gym.experts.logs.estimate import read_log  # it stands on this module
+
+        if len(transitions) not in (1, 3):
+            raise TypeError(f"expected one log or three arrays (states, actions, next states), got {len(transitions)}")
+        log = transitions if len(transitions) == 3 else transitions[0]
+        options = {"smoothing": smoothing, "unvisited": unvisited, "initial": initial, **columns}
+        return read_log(log, discount=discount, **options).mdp
+
+    @property
+    def n_pairs(self) -> int:
+        """How many feasible state-action pairs there are."""
+        return int(self.pair_states.shape[0])
+
+    def pair_index(self, states: ArrayLike, actions: ArrayLike) -> IntArray:
+        """The pair of each (state, action), arrays of one shape; an infeasible pair is a `ValueError`.
+
+        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=None, discount=0.5)
+        >>> mdp.pair_index([0, 1], [1, 0]).tolist()
+        [1, 2]
+        """
+        s, a = _checks.integers("states", states), _checks.integers("actions", actions)
+        try:
+            s, a = np.broadcast_arrays(s, a)
+        except ValueError:
+            raise ValueError(f"states and actions have shapes {s.shape} and {a.shape}, expected one shape") from None
+        known = (s >= 0) & (s < self.n_states) & (a >= 0) & (a < self.n_actions)
+        first, last = (
+            self.state_starts[np.where(known, s, 0)],
+            self.state_starts[np.where(known, s, 0) + 1] - 1,
+        )
+        index = np.minimum(first + np.where(known, a, 0), last)  # right wherever A(s) = {0, 1, ..., k}
+        if (self.pair_actions[index] != a).any():
+            keys = self.pair_states * self.n_actions + self.pair_actions
+            index = np.minimum(np.searchsorted(keys, s * self.n_actions + a), last)
+        bad = np.argwhere(~known | (self.pair_actions[index] != a))
+        if len(bad):
+            where = tuple(bad[0])
+            raise ValueError(
+                f"states, actions: action {a[where]} is not feasible in state {s[where]} "
+                f"(entry {where[0] if where else 0}; {len(bad)} such entries; the MDP has {self.n_states} states "
+                f"and {self.n_actions} actions)"
+            )
+        return np.asarray(index)
+
+    def sum_by_state(self, pairs: FloatArray) -> FloatArray:
+        """B x: the sum of a pair vector over each state's pairs."""
+        return np.add.reduceat(pairs, self.state_starts[:-1])
+
+    def flow(self, occupancy: FloatArray) -> FloatArray:
+        """Tγ μ, a vector over states; it equals `initial` exactly for the occupancy of a policy."""
+        return (self.sum_by_state(occupancy) - self.discount * (self.transitions.T @ occupancy)) / (1 - self.discount)
+
+    def flow_transpose(self, value: FloatArray) -> FloatArray:
+        """Tγᵀ u, a vector over pairs: the cost under which u is the value of every policy."""
+        return (value[self.pair_states] - self.discount * (self.transitions @ value)) / (1 - self.discount)
+
+    def flow_matrix(self) -> sp.csr_array:
+        """Tγ as a sparse (n_states, n_pairs) matrix, for linear and quadratic programs."""
+        ones = np.ones(self.n_pairs)
+        b = sp.csr_array((ones, np.arange(self.n_pairs), self.state_starts), shape=(self.n_states, self.n_pairs))
+        return sp.csr_array((b - self.discount * self.transitions.T) / (1 - self.discount))
+
+    def optimal(self, cost: ArrayLike, *, method: str = "auto") -> forward.Plan:
+        """An optimal policy for `cost`, with its value, occupancy and expected cost. See `rlfd_gym.mdp.forward`."""
+        return forward.optimal(self, cost, method=method)
+
+    def occupancy_of(self, policy: ArrayLike) -> FloatArray:
+        """The occupancy μ of a policy: the solution of Tγ μ = ν₀ that divides each state's mass as it does."""
+        return occupancy.occupancy_of(self, policy)
+
+    def policy_of(self, occupancy_: ArrayLike) -> FloatArray:
+        """π(a|s) = μ(s, a) / Σ_b μ(s, b); uniform over A(s) where a state has no mass."""
+        return occupancy.policy_of(self, occupancy_)
+
+    def value_of(self, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
+        """The normalised value of a policy under `cost`, from each state."""
+        return occupancy.value_of(self, policy, cost)
+
+    def expected_cost(self, policy: ArrayLike, cost: ArrayLike) -> float:
+        """ρ_c(π) = <ν₀, V> = <μ, c>: the normalised discounted cost of a policy."""
+        return float(self.initial @ self.value_of(policy, cost))
+
+    def uniform_policy(self) -> FloatArray:
+        """The policy that takes every feasible action with the same probability."""
+        return 1.0 / np.diff(self.state_starts)[self.pair_states]
+
+    def _fill(self, **values: Any) -> None:
+        """Set the fields of the frozen dataclass and lock their arrays."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        p = self.transitions
+        for array in (
+            p.data,
+            p.indices,
+            p.indptr,
+            self.pair_states,
+            self.pair_actions,
+            self.initial,
+            self.state_starts,
+        ):
+            array.flags.writeable = False
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Unpickled arrays are writeable: lock them again."""
+        self._fill(**state)
+
+
+def _transition_matrix(transitions: Any) -> sp.csr_array:
+    """A checked copy of P in canonical CSR form."""
+    try:
+        matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"transitions must be a (n_pairs, n_states) matrix, dense or sparse: {error}") from None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"transitions has shape {matrix.shape}, expected (n_pairs, n_states), both at least 1")
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("transitions must be finite, but it holds NaN or infinity")
+    if matrix.data.size and matrix.data.min() < 0:
+        raise ValueError(f"transitions must not be negative, but it holds {matrix.data.min()}")
+    matrix.eliminate_zeros()
+    sums = matrix.sum(axis=1)
+    worst = int(np.argmax(np.abs(sums - 1)))
+    if abs(sums[worst] - 1) > _checks.SUM_TOLERANCE:
+        raise ValueError(f"transitions: the probabilities of row {worst} must sum to 1, but they sum to {sums[worst]}")
+    matrix.data /= np.repeat(sums, np.diff(matrix.indptr))
+    return matrix
+
+
+def _state_starts(states: IntArray, actions: IntArray, n_states: int) -> IntArray:
+    """Where each state's pairs begin, after checking the order of the pairs."""
+    if states.min() < 0 or states.max() >= n_states:
+        raise ValueError(f"pair_states must lie in 0..{n_states - 1}, got {states.min()}..{states.max()}")
+    same_state = np.diff(states) == 0
+    if (np.diff(states) < 0).any() or (np.diff(actions)[same_state] <= 0).any():
+        raise ValueError("pair_states, pair_actions: pairs must be ordered by state, then action, none twice")
+    _require_pairs(states, n_states, "pair_states")
+    return np.searchsorted(states, np.arange(n_states + 1))
+
+
+def _require_pairs(states: IntArray, n_states: int, name: str) -> None:
+    """Every state needs a feasible action."""
+    counts = np.bincount(states, minlength=n_states)
+    if (counts == 0).any():
+        empty = np.flatnonzero(counts == 0)
+        raise ValueError(
+            f"{name}: state {empty[0]} has no feasible action ({empty.size} such states); every state needs one"
+        )

@@ -1,0 +1,9 @@
+"""What is asked: the learning problem, its certificate and its theorem, and what an answer looks like."""
+
+from __future__ import annotations
+
+from rlfd_gym.problem.black_box import BlackBoxProblem
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.solution import History, Solution
+
+__all__ = ["BlackBoxProblem", "History", "RLfDProblem", "Solution"]

@@ -1,0 +1,292 @@
+"""Pictures of costs, policies and comparisons: one style, and one colour for one thing everywhere.
+
+Every figure is made by `new_figure`, drawn on by the functions below, and ends as bytes (`png`) or as a file (`save`).
+Matplotlib's object interface is used throughout, so nothing here opens a window, keeps a figure alive or changes a
+user's settings. The colours are Okabe and Ito's, which colour-blind people can tell apart; maps of costs use a
+diverging scale from -1 (blue) over 0 (white) to 1 (red).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlfd_gym._checks import FloatArray
+from rlfd_gym._files import write
+from rlfd_gym.mdp.tables import TabularMDP
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+    from rlfd_gym.alpha import AlphaChoice, AlphaPath
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE, GREY = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F",
+)  # fmt: skip
+COLOURS = {
+    "optimum": GREEN,
+    "truth": GREEN,
+    "expert": BLACK,
+    "prior": ORANGE,
+    "apprentice": BLUE,
+    "exact": BLUE,
+    "theorem's steps": PURPLE,
+    "paper's setting": VERMILION,
+    "hull": SKY,
+    "random": GREY,
+}
+"""The colour of each thing that figures show, by its name."""
+SEQUENCE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
+"""For series that have no name above, in this order."""
+COST_MAP = "RdBu_r"
+
+STYLE: Any = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E5E5E5",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "figure.dpi": 100,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """How the states of a gridworld lie on the page: state = row · width + column."""
+
+    cells: NDArray[np.int8]
+    """(height, width): 1 for obstacles, -1 for goals, 0 for the rest."""
+    arrows: tuple[tuple[int, int], ...]
+    """For each action, where it points on the page: (right, up)."""
+    action_names: tuple[str, ...]
+    row_zero: str
+    """"bottom" or "top": on which side of the page row 0 is."""
+
+    @classmethod
+    def of_env(cls, env: Any) -> Grid | None:
+        """The grid of a windy gridworld or of Gymnasium's FrozenLake; `None` for other environments."""
+        world = getattr(env, "unwrapped", env)
+        if hasattr(world, "cells") and hasattr(world, "obstacles"):
+            return cls(world.cells, ((0, 1), (0, -1), (-1, 0), (1, 0)), ("up", "down", "left", "right"), "bottom")
+        if hasattr(world, "desc") and set(world.desc.astype("U1").ravel()) <= set("SFHG"):
+            return _frozen_lake(world.desc)
+        return None
+
+
+def _frozen_lake(desc: NDArray[Any]) -> Grid:
+    letters = desc.astype("U1")
+    cells = np.where(letters == "H", 1, np.where(letters == "G", -1, 0)).astype(np.int8)
+    return Grid(cells, ((-1, 0), (0, -1), (1, 0), (0, 1)), ("left", "down", "right", "up"), "top")
+
+
+def new_figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.0, 3.4), **options: Any) -> Any:
+    """(figure, axes): an array of axes of shape (rows, columns), in the project's style.
+
+    >>> figure, axes = new_figure(1, 2)
+    >>> axes.shape
+    (1, 2)
+    """
+    with _style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def png(figure: Figure, dpi: int = 150) -> bytes:
+    """The figure as the bytes of a PNG file."""
+    image = io.BytesIO()
+    with _style():
+        figure.savefig(image, dpi=dpi, format="png")
+    return image.getvalue()
+
+
+def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> bytes:
+    """Write the figure as a PNG, whole or not at all; folders are made. Returns the same bytes."""
+    content = png(figure, dpi)
+    write(path, content)
+    return content
+
+
+def legend_below(figure: Figure, columns: int = 4) -> None:
+    """One legend under all the panels, each name once, covering nothing."""
+    named: dict[str, Any] = {}
+    for axis in figure.axes:
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            named.setdefault(name, handle)
+    figure.legend(
+        handles=list(named.values()), labels=list(named), loc="outside lower center", ncols=columns, frameon=False
+    )
+
+
+def draw_band(axis: Axes, x: FloatArray, mean: FloatArray, low: FloatArray, high: FloatArray, **options: Any) -> None:
+    """A line with its interval as a shade of the same colour."""
+    (line,) = axis.plot(x, mean, **options)
+    axis.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+
+
+def draw_world(axis: Axes, grid: Grid) -> None:
+    """Obstacles in vermilion and goals in green, as the environment's own pictures have them."""
+    from matplotlib.colors import to_rgb
+
+    page = np.ones((*grid.cells.shape, 3))
+    page[grid.cells == 1] = to_rgb(VERMILION)
+    page[grid.cells == -1] = to_rgb(GREEN)
+    axis.imshow(page, origin="lower" if grid.row_zero == "bottom" else "upper")
+    _lines(axis, grid)
+
+
+def draw_cost(
+    axis: Axes, grid: Grid, mdp: TabularMDP, cost: FloatArray, action: int | None = None, limit: float = 1.0
+) -> AxesImage:
+    """The cost of one action per cell, or its mean over the cell's actions; returns the image, for a colour bar."""
+    chosen = np.ones(mdp.n_pairs, dtype=bool) if action is None else mdp.pair_actions == action
+    number = np.bincount(mdp.pair_states[chosen], minlength=mdp.n_states)
+    total = np.bincount(mdp.pair_states[chosen], weights=cost[chosen], minlength=mdp.n_states)
+    with np.errstate(invalid="ignore"):
+        page = (total / number).reshape(grid.cells.shape)
+    image = axis.imshow(
+        page, cmap=COST_MAP, vmin=-limit, vmax=limit, origin="lower" if grid.row_zero == "bottom" else "upper"
+    )
+    _lines(axis, grid)
+    return image
+
+
+def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> None:
+    """An arrow per action, as long as the action is likely; the most likely one dark, and never short.
+
+    Goals need none.
+    """
+    draw_world(axis, grid)
+    row, column = np.divmod(np.asarray(mdp.pair_states), grid.cells.shape[1])
+    best = np.asarray(policy) >= _most_likely(mdp, policy)[mdp.pair_states] - 1e-9
+    arrows = np.asarray(grid.arrows, dtype=np.float64)[mdp.pair_actions]
+    up = 1.0 if grid.row_zero == "bottom" else -1.0
+    shown = (grid.cells.ravel()[mdp.pair_states] != -1) & (np.asarray(policy) > 0.02)
+    for dark in (False, True):
+        some = shown & (best == dark)
+        length = 0.46 * np.maximum(np.asarray(policy)[some], 0.6 if dark else 0.0)
+        axis.quiver(
+            column[some], row[some], arrows[some, 0] * length, up * arrows[some, 1] * length,
+            angles="xy", units="xy", scale_units="xy", scale=1.0, color=BLACK if dark else "#9A9A9A",
+            width=0.05, headwidth=4.5, headlength=4, headaxislength=3.6, minlength=0.1, minshaft=1.5,
+        )  # fmt: skip
+
+
+def draw_orders(
+    axis: Axes, mdp: TabularMDP, policies: Mapping[str, FloatArray], colours: Mapping[str, str] | None = None
+) -> None:
+    """The most likely action in each state, a line of marks per policy, for states and actions that are amounts.
+
+    Where a policy mixes, the band shows the middle 80% of its actions.
+    """
+    states = np.arange(mdp.n_states)
+    markers = "osD^vPX*"
+    for k, (name, policy) in enumerate(policies.items()):
+        colour = (colours or COLOURS).get(name, SEQUENCE[k % len(SEQUENCE)])
+        likely = np.zeros(mdp.n_states)
+        low, high = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
+        for s in states:
+            own = np.flatnonzero(mdp.pair_states == s)
+            actions, chance = mdp.pair_actions[own], np.asarray(policy)[own]
+            likely[s] = actions[np.argmax(chance)]
+            tenth, ninth = np.searchsorted(np.cumsum(chance), (0.1, 0.9)).clip(max=len(own) - 1)
+            low[s], high[s] = actions[tenth], actions[ninth]
+        axis.plot(
+            states, likely, color=colour, marker=markers[k % len(markers)], markersize=4, linewidth=0.9, label=name,
+            alpha=0.9, zorder=3 + k,
+        )  # fmt: skip
+        axis.fill_between(states, low, high, color=colour, alpha=0.12, linewidth=0)
+    axis.locator_params(integer=True)
+    axis.set_xlabel("stock on hand (units)")
+    axis.set_ylabel("order (units)")
+
+
+def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
+    """What is traded along α, as shares of the most that the path has, and in how many states the policy changes.
+
+    Below, each step of the path counts the states in which another action becomes the most likely one, among those
+    that the apprentice visits before and after. The `choices` of `select_alpha` are marked by their rules.
+
+    >>> import gymnasium as gym, rlfd_gym
+    >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+    >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
+    >>> path = rlfd_gym.alpha_path(rlfd_gym.RLfDProblem(env.mdp, expert, env.cost_for(4, 2, 14)), n_points=5)
+    >>> plot_path(path, [rlfd_gym.select_alpha(path, "l-curve")]).axes[0].get_xscale()
+    'log'
+    """
+    figure, axes = new_figure(2, 1, (6.4, 5.2), sharex=True, height_ratios=(3, 1))
+    trade, changes = axes[:, 0]
+    alphas = np.array([point.alpha for point in path])
+    for name, label, colour in (
+        ("distance", "distance of the cost from the prior", COLOURS["prior"]),
+        ("regret", "expert's regret under the learned cost", COLOURS["expert"]),
+        ("departure", "departure of the apprentice from the expert", COLOURS["apprentice"]),
+    ):
+        values = np.array([getattr(point, name) for point in path])
+        most = float(values.max())
+        trade.plot(alphas, values / most if most > 0 else values, color=colour, label=f"{label} (most: {most:.2g})")
+    for choice, style in zip(choices, ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1))), strict=False):
+        trade.axvline(choice.alpha, color=GREY, linestyle=style, label=f"α = {choice.alpha:.2g} by {choice.rule}")
+    trade.set_xscale("log")
+    trade.set_ylabel("share of the most")
+    counts = [_changes(path.problem.mdp, a.solution.occupancy, b.solution.occupancy) for a, b in pairwise(path)]
+    changes.bar(alphas[:-1], counts, width=np.diff(alphas), align="edge", color=COLOURS["apprentice"])
+    changes.yaxis.get_major_locator().set_params(integer=True)
+    changes.set_ylabel("states that\nchange action")
+    changes.set_xlabel("α, the weight of the prior")
+    legend_below(figure, columns=1)
+    return figure
+
+
+def _changes(mdp: TabularMDP, before: FloatArray, after: FloatArray) -> int:
+    """In how many states, visited by both occupancies, another action became the most likely."""
+    share = np.minimum(mdp.sum_by_state(before), mdp.sum_by_state(after))
+    first, then = (
+        np.asarray(x) >= np.maximum.reduceat(x, mdp.state_starts[:-1])[mdp.pair_states] * (1 - 1e-3)
+        for x in (before, after)
+    )
+    kept = mdp.sum_by_state((first & then).astype(np.float64)) > 0
+    return int(np.sum(~kept & (share > 1e-6)))
+
+
+def _most_likely(mdp: TabularMDP, policy: FloatArray) -> FloatArray:
+    """The largest probability of each state."""
+    largest = np.zeros(mdp.n_states)
+    np.maximum.at(largest, mdp.pair_states, np.asarray(policy))
+    return largest
+
+
+def _lines(axis: Axes, grid: Grid) -> None:
+    """Thin lines between the cells, and no ticks."""
+    height, width = grid.cells.shape
+    axis.grid(False)
+    axis.set_xticks(np.arange(width + 1) - 0.5, minor=True)
+    axis.set_yticks(np.arange(height + 1) - 0.5, minor=True)
+    axis.grid(True, which="minor", color="#D0D0D0", linewidth=0.5)
+    axis.tick_params(which="both", length=0, labelleft=False, labelbottom=False)
+    for side in axis.spines.values():
+        side.set_visible(False)
+
+
+def _style() -> Any:
+    """The project's style, for as long as the context lasts."""
+    try:
+        from matplotlib import rc_context
+    except ImportError as error:
+        raise ImportError('plots need matplotlib: pip install "rlfd-gym[report]"', name="matplotlib") from error
+    return rc_context(STYLE)

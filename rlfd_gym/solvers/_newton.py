@@ -1,0 +1,167 @@
+"""Compiled loops over the pairs for the matrix-free solver (`rlfd_gym.solvers.matrix_free`); P comes as CSR arrays."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def prox(z, anchor, expert, prior, curvature, tau, raw, occupancy, slopes):
+    """The prox step of every pair before and after its cut at zero, and its derivative in z."""
+    for i in range(z.size):
+        raw[i], slope = _prox_one(z[i], anchor[i], expert[i], prior[i], curvature, tau)
+        occupancy[i] = max(raw[i], 0.0)
+        slopes[i] = slope if raw[i] > 0.0 else 0.0
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _prox_one(z, anchor, expert, prior, curvature, tau):
+    """The prox of one pair: three pieces, depending on whether the cost is inside its box."""
+    m = (curvature * tau * (z - prior) + tau * expert + curvature * anchor) / (curvature + tau)
+    cost = z - (m - anchor) / tau
+    if cost > 1.0:
+        return anchor + tau * (z - 1.0), tau
+    if cost < -1.0:
+        return anchor + tau * (z + 1.0), tau
+    return m, curvature * tau / (curvature + tau)
+
+
+@numba.njit(cache=True, nogil=True)
+def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
+    """A step at which the directional derivative has fallen to a tenth: safeguarded Newton on a monotone function."""
+    length, low, high, first = 0.0, 0.0, np.inf, 0.0
+    for trial in range(32):
+        slope, bend = gain, 0.0
+        for i in range(z.size):
+            m, d = _prox_one(z[i] + length * dz[i], anchor[i], expert[i], prior[i], curvature, tau)
+            if m > 0.0:
+                slope -= m * dz[i]
+                bend += d * dz[i] * dz[i]
+        if trial == 0:
+            first, length = slope, 1.0
+            continue
+        if abs(slope) <= 0.1 * abs(first):
+            break
+        if slope > 0.0:
+            low = length
+        else:
+            high = length
+        new = length + slope / bend if bend > 0.0 else np.inf
+        if not low < new < high:
+            new = 0.5 * (low + high) if high < np.inf else 4.0 * length
+        length = new
+    return length
+
+
+@numba.njit(cache=True, nogil=True)
+def wake_idle_states(state_starts, raw, slopes, nominal):
+    """Give the most nearly active pair of a state without active pairs a slope, so that T D Tᵀ is not singular."""
+    for s in range(state_starts.size - 1):
+        best, idle = state_starts[s], True
+        for i in range(state_starts[s], state_starts[s + 1]):
+            idle = idle and slopes[i] == 0.0
+            if raw[i] > raw[best]:
+                best = i
+        if idle:
+            slopes[best] = nominal
+
+
+@numba.njit(cache=True, nogil=True)
+def blend(old, new, expert, prior, curvature):
+    """How far to go from one occupancy to another for the best lower bound: bisection on its derivative."""
+    low, high = 0.0, 1.0
+    for trial in range(20):
+        t = 1.0 if trial == 0 else 0.5 * (low + high)
+        slope = 0.0
+        for i in range(old.size):
+            change = new[i] - old[i]
+            slope -= change * min(1.0, max(-1.0, prior[i] + (old[i] + t * change - expert[i]) / curvature))
+        if slope > 0.0:
+            low = t
+        else:
+            high = t
+        if low == 1.0:
+            break
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
+    """The diagonal of T D Tᵀ."""
+    diagonal = np.zeros(state_starts.size - 1)
+    scale = 1.0 / (1.0 - discount) ** 2
+    for s in range(diagonal.size):
+        for i in range(state_starts[s], state_starts[s + 1]):
+            weight, own = weights[i] * scale, 1.0
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] == s:
+                    own -= discount * data[k]
+                else:
+                    diagonal[indices[k]] += weight * (discount * data[k]) ** 2
+            diagonal[s] += weight * own * own
+    return diagonal
+
+
+@numba.njit(cache=True, nogil=True)
+def _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, out):
+    """out = (T D Tᵀ + diag r - share r rᵀ) x, in one pass over the pairs with weight."""
+    common = 0.0
+    for s in range(x.size):
+        common += ridge[s] * x[s]
+    common *= share
+    for s in range(x.size):
+        out[s] = ridge[s] * (x[s] - common)
+    scale = 1.0 / (1.0 - discount) ** 2
+    for s in range(x.size):
+        for i in range(state_starts[s], state_starts[s + 1]):
+            if weights[i] != 0.0:
+                ahead = 0.0
+                for k in range(indptr[i], indptr[i + 1]):
+                    ahead += data[k] * x[indices[k]]
+                total = scale * weights[i] * (x[s] - discount * ahead)
+                out[s] += total
+                total *= discount
+                for k in range(indptr[i], indptr[i + 1]):
+                    out[indices[k]] -= data[k] * total
+
+
+@numba.njit(cache=True, nogil=True)
+def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x, goal, limit):
+    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs from the given x, in place, until ‖residual‖₁ ≤ goal.
+
+    Jacobi preconditioner; returns the number of products. `share` is 1/Σr, or 0 to leave the last term out.
+    """
+    n = rhs.size
+    diagonal = normal_diagonal(data, indices, indptr, state_starts, discount, weights)
+    r, p, ap = rhs.copy(), np.empty(n), np.empty(n)
+    if np.any(x != 0.0):
+        _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, ap)
+        r -= ap
+    size, rz = 0.0, 0.0
+    for s in range(n):
+        diagonal[s] = max(diagonal[s] + ridge[s], 1e-300)
+        p[s] = r[s] / diagonal[s]
+        rz += r[s] * p[s]
+        size += abs(r[s])
+    iteration = 0
+    while iteration < limit and size > goal:
+        iteration += 1
+        _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, p, ap)
+        bend = 0.0
+        for s in range(n):
+            bend += p[s] * ap[s]
+        if not bend > 0.0:
+            break
+        length = rz / bend
+        new, size = 0.0, 0.0
+        for s in range(n):
+            x[s] += length * p[s]
+            r[s] -= length * ap[s]
+            new += r[s] * r[s] / diagonal[s]
+            size += abs(r[s])
+        ratio = new / rz
+        rz = new
+        for s in range(n):
+            p[s] = r[s] / diagonal[s] + ratio * p[s]
+    return iteration

@@ -1,0 +1,81 @@
+r"""RLfD_α with the ℓ1 regulariser as a sparse linear program, for HiGHS.
+
+The box on c and the simplex make the dual a program over occupancies. The best answer c* to μ has the slope
+
+    φᵢ'(μ) = -1 for μ < μ_E,i - αᵢ,    ĉᵢ (cut to the box) in between,    +1 for μ > μ_E,i + αᵢ,
+
+so that φᵢ is convex and piecewise linear, and with the value's box as ‖r‖₁ the problem reads
+
+    min over μ ≥ 0, r   Σᵢ φᵢ(μᵢ) + ‖r‖₁     subject to   Tγ(μ - μ_E) + r = 0,   Σ r = 0.
+
+The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ = μ_E + a + b - e, |a| ≤ αᵢ, it is a program
+of S + 1 rows, whatever the number of pairs. The multipliers (y, t) of its rows give the value u = y + t, and the best
+cost that is compatible with y is read off: αᵢ|c - ĉᵢ| + μ_E,i c is least over c ≥ (Tγᵀy)ᵢ at the larger of (Tγᵀy)ᵢ and
+
+    ĉᵢ (cut to the box)   where μ_E,i ≤ αᵢ,        -1   elsewhere.
+
+So most entries are the prior's own floating point numbers. Those that HiGHS puts there up to its tolerance are within
+`AT_PRIOR` of the prior and set to it. The interior point method of HiGHS with its crossover is used, which ends at a
+vertex: where many costs are optimal, one of the sparsest kind, though not the sparsest of all. For α near the tolerance
+the crossover may lose its way ("Unknown"); the dual simplex method, slower on large programs, does not, and is used
+then. Masses are multiplied by n, as they are of the order 1/n and the tolerances are absolute.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
+
+AT_PRIOR = 1e-9  # a cost this near to the prior is the prior: ten times the tolerance of the program
+TOLERANCE = 1e-10  # the least that HiGHS takes
+
+
+def improve(best: Incumbent) -> int:
+    """Improve `best` by HiGHS and, if need be, by repairing its point; returns the steps of the method."""
+    cost, value, mu, iterations = linear_program(best.problem)
+    best.offer(cost, np.clip(value, -1.0, 1.0), mu)
+    if best.gap > GAP:
+        polish(best)
+    return iterations
+
+
+def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+    """(c, u, μ, steps) of RLfD_α with the ℓ1 regulariser; the steps are those of the method that succeeded."""
+    from scipy.optimize import linprog  # slow to load
+
+    mdp, n, n_states = problem.mdp, problem.n_pairs, problem.n_states
+    expert, alpha, prior = n * problem.expert, n * problem.pair_alpha, np.clip(problem.prior, -1.0, 1.0)
+    flow, identity = mdp.flow_matrix(), sp.eye_array(n_states)
+    far = np.flatnonzero(expert > alpha)  # elsewhere μ cannot be below μ_E - α
+    sums = np.repeat([0.0, 1.0, -1.0], [2 * n + far.size, n_states, n_states])
+    rows = sp.vstack([sp.hstack([flow, flow, -flow[:, far], identity, -identity]), sums[None, :]])
+    nothing = np.zeros(n + far.size + 2 * n_states)
+    bounds = np.column_stack(
+        [
+            np.concatenate([-np.minimum(alpha, expert), nothing]),
+            np.concatenate([alpha, np.full(n, np.inf), (expert - alpha)[far], np.full(2 * n_states, np.inf)]),
+        ]
+    )
+    for method in ("highs-ipm", "highs-ds"):
+        result = linprog(
+            np.concatenate([prior, np.ones(nothing.size)]),
+            A_eq=sp.csc_array(rows),
+            b_eq=np.zeros(n_states + 1),
+            bounds=bounds,
+            method=method,
+            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+        )
+        if result.status == 0:
+            break
+    if result.status != 0:
+        raise RuntimeError(f"HiGHS did not solve the linear program of RLfD_α, which has a solution: {result.message}")
+    near, above, below = np.split(result.x[: 2 * n + far.size], [n, 2 * n])
+    mu = expert + near + above
+    mu[far] -= below
+    y, t = result.eqlin.marginals[:-1], result.eqlin.marginals[-1]
+    cost = np.maximum(mdp.flow_transpose(y), np.where(expert <= alpha, prior, -1.0))
+    return np.where(np.abs(cost - prior) <= AT_PRIOR, prior, cost), y + t, np.maximum(mu, 0.0) / n, int(result.nit)

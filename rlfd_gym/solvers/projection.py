@@ -1,0 +1,128 @@
+"""The prior projected on the costs that make the expert optimal (IRL-IO_ĉ of the paper)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.solution import Solution
+from rlfd_gym.solvers.exact import warn_about_gap
+from rlfd_gym.solvers.incumbent import GAP
+from rlfd_gym.solvers.qp import solve_piqp
+
+SUPPORT = 1e-12  # mass below which the expert does not count as having taken an action
+NOTHING = 4e-9  # a spread this small may be the error of the four forward solves
+TELLING = 0.01  # share of the prior's spread between policies below which `project_prior` warns
+
+
+def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solution:
+    """The cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ of the paper).
+
+        min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
+
+    It always has a solution: under a constant cost every expert is optimal. What happens for an expert who is not
+    optimal under anything like the prior is that the projection drifts towards such costs. `details` says how far:
+
+    * `"surviving_variation"`: the variance of the learned cost over that of the prior (cut to the box). The costs that
+      explain the expert form a convex cone that contains the constants. While the box is not active, Pythagoras
+      therefore holds, var c + ‖c - ĉ‖²/n = var ĉ: this is the share of the prior's variation that survived, between 0
+      and 1, and free of scale and shift. `nan` for a constant prior.
+    * `"surviving_spread"`: max_π ρ_c - min_π ρ_c relative to the same under the prior: how far apart the learned cost
+      still holds policies. (A cost Tγᵀu varies from pair to pair and yet tells no policies apart.) Below 1% a
+      `RuntimeWarning` is given.
+    * `"regret"`: <μ_E, q> - min q ≥ 0, by how much the expert may fail to be optimal; rounding only, where Tγ μ_E = ν₀.
+
+    The bounds are those of this program: `upper` = ‖c - ĉ‖² of the returned cost, which satisfies the constraints up to
+    rounding, and `lower` = Σᵢ min over |c'| ≤ 1 of ((c' - ĉᵢ)² - νᵢ c') - ‖Tγ ν‖₁, a lower bound for every ν that is
+    nonnegative where the expert has no mass: subtract <ν, c - Tγᵀu>, which is nonnegative for feasible points, and
+    minimise over the boxes. The occupancy returned is the expert's own.
+
+    Example:
+        >>> import gymnasium as gym, rlfd_gym
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
+        >>> solution = project_prior(env.mdp, expert, env.cost_for(4, 2, 14))
+        >>> 0 < solution.details["surviving_variation"] < 1
+        True
+    """
+    problem = RLfDProblem(mdp, expert)
+    guess = _checks.pair_vector("prior", prior, mdp.n_pairs)
+    taken = problem.expert > SUPPORT
+    cost, value, multiplier, iterations = _projection(mdp, guess, taken)
+    cost, value = _explaining(mdp, cost, value, taken)
+
+    upper = float(np.sum((cost - guess) ** 2))
+    lower = projection_bound(mdp, guess, np.where(taken, multiplier, np.maximum(multiplier, 0.0)))
+    slack = cost - mdp.flow_transpose(value)
+    spread, prior_spread = policy_spread(mdp, cost), policy_spread(mdp, np.clip(guess, -1.0, 1.0))
+    variance = float(np.var(np.clip(guess, -1.0, 1.0)))
+    solution = Solution(
+        policy=mdp.policy_of(problem.expert),
+        occupancy=problem.expert,
+        cost=cost,
+        value=value,
+        upper=upper,
+        lower=min(lower, upper),
+        method="projection of the prior",
+        n_iterations=iterations,
+        details={
+            "surviving_variation": float(np.var(cost)) / variance if variance > 0 else float("nan"),
+            "surviving_spread": spread / prior_spread if prior_spread > NOTHING else float("nan"),
+            "regret": float(problem.expert @ slack - slack.min()),
+        },
+    )
+    warn_about_gap(solution, GAP * max(min(1.0, float(np.abs(guess).max()) ** 2), upper))
+    if spread <= max(TELLING * prior_spread, NOTHING):
+        warnings.warn(
+            f"the projected cost tells almost no policies apart: under it the best and the worst policy differ by "
+            f"{spread:.2g}, under the prior by {prior_spread:.2g}. The expert is far from optimal for any cost "
+            f"near the prior; solve_exact with alpha > 0 lets the expert be suboptimal",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return solution
+
+
+def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+    """(c, u, multiplier of c - Tγᵀu, steps) of IRL-IO_ĉ: q = 0 on the pairs that are taken, q ≥ 0 on the others."""
+    n = mdp.n_pairs
+    scale = float(np.abs(prior).max()) or 1.0  # all but the box is homogeneous: solve at the scale of the prior
+    hessian = np.concatenate([np.full(n, 2.0), np.zeros(mdp.n_states)])
+    gradient = np.concatenate([-2.0 * prior / scale, np.zeros(mdp.n_states)])
+    slack = sp.csr_array(sp.block_array([[sp.eye_array(n), -mdp.flow_matrix().T]]))
+    others = np.flatnonzero(~taken)
+    box = np.full(hessian.size, 1.0 / scale)
+    result = solve_piqp(
+        hessian, gradient, slack[np.flatnonzero(taken)], slack[others], np.zeros(others.size), None, box, 1e-10
+    )
+    multiplier = np.zeros(n)
+    multiplier[taken] = -result.y
+    multiplier[others] = result.z_l[: others.size]
+    return scale * result.x[:n], scale * result.x[n:], scale * multiplier, int(result.info.iter)
+
+
+def projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> float:
+    """A lower bound on the squared distance, for every ν that is nonnegative where the expert has no mass."""
+    answer = np.clip(prior + nu / 2, -1.0, 1.0)
+    return float(np.sum((answer - prior) ** 2 - nu * answer) - np.abs(mdp.flow(nu)).sum())
+
+
+def _explaining(mdp: TabularMDP, cost: FloatArray, value: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray]:
+    """The constraints of IRL-IO_ĉ made exact: q = 0 where taken, q ≥ 0 elsewhere, then shrunk into the boxes."""
+    z = mdp.flow_transpose(value)
+    cost = np.where(taken, z, np.maximum(cost, z))
+    size = max(1.0, float(np.abs(cost).max()), float(np.abs(value).max()))
+    return cost / size, value / size
+
+
+def policy_spread(mdp: TabularMDP, cost: FloatArray) -> float:
+    """max_π ρ_c - min_π ρ_c."""
+    return max(0.0, -mdp.optimal(-cost).expected_cost - mdp.optimal(cost).expected_cost)

@@ -1,0 +1,120 @@
+r"""RLfD_α as a sparse quadratic program, for PIQP.
+
+**IO-AL_α is a sparse convex quadratic program** in the cost c and the value u,
+
+    min over c ∈ [-1,1]ⁿ, u   α‖c - ĉ‖² + <μ_E, c - Tγᵀu>      subject to   c - Tγᵀu ≥ 0          ("qp", by PIQP)
+
+whose multiplier of row i is the apprentice's occupancy μᵢ. The Hessian is diagonal and each row begins with an
+identity block, which the factorisation eliminates first; what remains is a matrix with the pattern of Tγ Tγᵀ, one row
+per state. As μᵢ is of the order 1/n, the objective is multiplied by n: otherwise it drowns in the solver's absolute
+tolerance.
+
+If the expert is the occupancy of a policy, Tγ μ_E = ν₀ ≥ 0 and |u| ≤ 1 costs nothing. An expert estimated from samples
+may have negative entries in Tγ μ_E, and u may leave the box that RLfD_α has. Because Tγᵀ1 = 1, that box amounts to
+max u - min u ≤ 2; where this is violated the program is solved once more with 0 ≤ u - low ≤ 2, low one more variable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
+
+PREDICTABLE_WORK = 1e8  # above, the prediction of the work would itself take seconds and gigabytes
+
+
+def improve(best: Incumbent) -> int:
+    """Improve `best` by PIQP and, if need be, by repairing its points; returns the interior point steps."""
+    problem = best.problem
+    cost, value, mu, iterations = io_al(problem, spread=False)
+    if np.ptp(value) > 2.0 + 1e-7:
+        cost, value, mu, iterations = io_al(problem, spread=True)
+    if problem.alpha == 0:
+        mu = problem.expert  # known: see `rlfd_gym.solvers.exact`
+    # Where the expert never comes, u may be far below -1. Clipping it there keeps c - Tγᵀu ≥ 0; only for an expert
+    # estimated from samples can it be better to shift u, which `offer` does with values outside the box.
+    best.offer(cost, np.clip(value, -1.0, 1.0), mu)
+    if best.gap > GAP:
+        best.offer(cost, value, mu)
+    if best.gap > GAP:
+        polish(best)
+    return iterations
+
+
+def io_al(problem: RLfDProblem, *, spread: bool) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+    """(c, u, μ times n, steps) of IO-AL_α times n, with 0 ≤ u - low ≤ 2 if `spread` is set."""
+    mdp = problem.mdp
+    n, n_states, extra = mdp.n_pairs, mdp.n_states, int(spread)
+    weight = n * 2 * problem.alpha
+    hessian = np.concatenate([np.full(n, weight), np.zeros(n_states + extra)])
+    gradient = np.concatenate(
+        [n * problem.expert - weight * problem.prior, -n * mdp.flow(problem.expert), np.zeros(extra)]
+    )
+    rows = [[sp.eye_array(n), -mdp.flow_matrix().T, *[None] * extra]]
+    lower, upper = np.zeros(n), np.full(n, np.inf)
+    if spread:
+        rows.append([None, sp.eye_array(n_states), sp.csr_array(-np.ones((n_states, 1)))])
+        lower, upper = np.append(lower, np.zeros(n_states)), np.append(upper, np.full(n_states, 2.0))
+    box = np.concatenate([np.ones(n), np.full(n_states + extra, np.inf)])
+    result = solve_piqp(hessian, gradient, None, sp.block_array(rows), lower, upper if spread else None, box)
+    return result.x[:n].copy(), result.x[n : n + n_states].copy(), result.z_l[:n].copy(), int(result.info.iter)
+
+
+def solve_piqp(
+    hessian: FloatArray,
+    gradient: FloatArray,
+    equal: Any,
+    rows: Any,
+    lower: FloatArray,
+    upper: FloatArray | None,
+    box: FloatArray,
+    tolerance: float = 1e-8,
+) -> Any:
+    """PIQP's result for min ½ x'Hx + g'x, equal x = 0, lower ≤ rows x ≤ upper, |x| ≤ box; H is diagonal."""
+    import piqp  # compiled: loaded only when asked for
+
+    solver = piqp.SparseSolver()
+    settings = solver.settings
+    settings.eps_abs, settings.eps_rel = tolerance, 0.1 * tolerance
+    settings.eps_duality_gap_abs, settings.eps_duality_gap_rel = tolerance * gradient.size, 0.1 * tolerance
+    some_equal, some_rows = equal is not None and equal.shape[0], rows.shape[0] > 0
+    solver.setup(
+        sp.csc_matrix(sp.diags_array(hessian)),
+        gradient,
+        sp.csc_matrix(equal) if some_equal else None,
+        np.zeros(equal.shape[0]) if some_equal else None,
+        sp.csc_matrix(rows) if some_rows else None,
+        lower if some_rows else None,
+        upper,
+        -box,
+        box,
+    )
+    solver.solve()  # what its verdict is worth shows in the bounds
+    return solver.result
+
+
+def factorisation_work(mdp: TabularMDP) -> float:
+    """About how many multiplications an interior point step of the quadratic program takes, within a factor of ten."""
+    p = mdp.transitions
+    row = np.diff(p.indptr).astype(np.float64) + 1
+    by_pairs = 10 * float(row @ row)  # scattered updates, so much slower than those within the factor
+    if by_pairs > PREDICTABLE_WORK:
+        return by_pairs + mdp.n_states**3 / 3  # the product below would take long: assume the worst
+    pattern = sp.csr_array((np.ones(p.nnz, dtype=np.float32), p.indices, p.indptr), shape=p.shape)
+    pattern = pattern + sp.csr_array(
+        (np.ones(mdp.n_pairs, dtype=np.float32), mdp.pair_states, np.arange(mdp.n_pairs + 1)), shape=p.shape
+    )
+    graph = sp.coo_matrix(pattern.T @ pattern)
+    position = np.empty(mdp.n_states, dtype=np.int64)
+    position[reverse_cuthill_mckee(sp.csr_matrix(graph), symmetric_mode=True)] = np.arange(mdp.n_states)
+    first = np.arange(mdp.n_states)
+    np.minimum.at(first, position[graph.row], position[graph.col])
+    profile = (np.arange(mdp.n_states) - first).astype(np.float64)
+    return by_pairs + float(profile @ profile)

@@ -1,0 +1,7 @@
+"""SMD-RLfD, Algorithm 1 of the paper: `solve_smd`."""
+
+from __future__ import annotations
+
+from rlfd_gym.solvers.smd.solve import Seed, solve_smd
+
+__all__ = ["Seed", "solve_smd"]

@@ -1,0 +1,183 @@
+"""An imitation reward net that is a table: r(s, a) = -c(s, a), the learned cost with its sign turned.
+
+It goes wherever imitation takes a `RewardNet`: `RewardVecEnvWrapper(venv, net.predict_processed)` trains any
+Stable-Baselines3 agent on it. The table is one double-precision parameter, so `state_dict`, `to(device)` and
+imitation's ways of finding a net's device and dtype work, and an algorithm that trains rewards may go on from it.
+
+Importing this module makes it known to imitation: `imitation.rewards.serialize.load_reward("rlfd", path, venv)`.
+
+`fit_reward_net` brings another net as near to a table as it can come: least squares over the pairs,
+
+    min over θ  1/n Σ_(s,a) Σ_s' P(s'|s, a) (r_θ(s, a, s') - r(s, a))²,
+
+by Adam. Where the net looks at the state only, say, the error that remains is the part of the reward it cannot express.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from gymnasium.spaces import Discrete
+from imitation.rewards.reward_function import RewardFn
+from imitation.rewards.reward_nets import PredictProcessedWrapper, RewardEnsemble, RewardNet
+from imitation.rewards.serialize import ValidateRewardFn, reward_registry
+from imitation.util import networks
+from numpy.typing import ArrayLike
+from stable_baselines3.common.vec_env import VecEnv
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.trainer import tensors as _tensors
+
+FORMAT = "rlfd_gym.TableRewardNet"
+FIT_STEPS = 1500
+FIT_BATCH = 8192  # up to here every step of a fit sees all the transitions
+FIT_TOLERANCE = 1e-3  # a root mean squared error that is as good as none, for rewards in [-1, 1]
+
+
+class TableRewardNet(RewardNet):
+    """A reward over states and actions, as a table.
+
+    Args:
+        observation_space: `Discrete`, the states.
+        action_space: `Discrete`, the actions.
+        table: r, (n_states, n_actions), finite; by default zero.
+
+    Example:
+        >>> from gymnasium.spaces import Discrete
+        >>> net = TableRewardNet(Discrete(2), Discrete(2), [[0.0, -1.0], [0.5, 0.25]])
+        >>> states, actions = np.array([0, 1, 1]), np.array([1, 0, 1])
+        >>> net.predict(states, actions, next_state=states, done=np.zeros(3, dtype=bool)).tolist()
+        [-1.0, 0.5, 0.25]
+    """
+
+    def __init__(
+        self, observation_space: gym.Space[Any], action_space: gym.Space[Any], table: ArrayLike | None = None
+    ) -> None:
+        """Check and copy the table."""
+        super().__init__(observation_space, action_space)
+        self.table = th.nn.Parameter(th.zeros(_tensors.table_shape(observation_space, action_space), dtype=th.float64))
+        if table is not None:
+            self.set_table(table)
+
+    def set_table(self, table: ArrayLike) -> None:
+        """Replace the table, in place: whoever holds this net has the new one."""
+        values = _checks.as_array("table", table, np.float64)
+        if values.shape != tuple(self.table.shape):
+            raise ValueError(f"table has shape {values.shape}, expected {tuple(self.table.shape)}: states × actions")
+        if not np.isfinite(values).all():
+            raise ValueError("table must be finite: infeasible actions need a reward too, as an agent may try them")
+        with th.no_grad():
+            self.table.copy_(th.as_tensor(values))
+
+    def forward(self, state: th.Tensor, action: th.Tensor, next_state: Any = None, done: Any = None) -> th.Tensor:
+        """The rewards of one-hot states and actions, as `preprocess` makes them."""
+        return ((state.to(self.table.dtype) @ self.table) * action.to(self.table.dtype)).sum(dim=1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to a file."""
+        _tensors.save(path, FORMAT, {"table": self.table})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TableRewardNet:
+        """Read a table from a file that `save` has written; no code is executed."""
+        table = _tensors.load(path, FORMAT, ("table",))["table"]
+        return cls(*_tensors.spaces_of(table), table.numpy())
+
+
+def load_reward(path: str | os.PathLike[str], venv: VecEnv) -> RewardFn:
+    """A saved reward for an environment: what `load_reward("rlfd", path, venv)` calls."""
+    net = TableRewardNet.load(path)
+    _tensors.check_spaces(path, net, venv)
+    return ValidateRewardFn(net.predict_processed)
+
+
+def reward_table(cost_table: FloatArray, env: Any) -> FloatArray:
+    """-cost, with the reward of what the environment would do instead in the place of infeasible actions.
+
+    `env.cut_action(state, action)` says what that is, where there is such a method; elsewhere it is the lowest reward.
+    """
+    table = -cost_table + 0.0
+    missing = np.argwhere(np.isnan(table))
+    if len(missing) == 0:
+        return table
+    lowest = np.nanmin(table)
+    cut = getattr(env, "cut_action", None)
+    for state, action in missing:
+        instead = table[state, cut(int(state), int(action))] if callable(cut) else np.nan
+        table[state, action] = lowest if np.isnan(instead) else instead
+    return table
+
+
+def fit_reward_net(
+    net: RewardNet,
+    table: FloatArray,
+    transitions: tuple[IntArray, IntArray, IntArray, FloatArray],
+    rng: np.random.Generator,
+    observations: FloatArray | None = None,
+) -> float:
+    """Fit `net` to a table in place, and return the root mean squared error that is left.
+
+    Args:
+        net: any reward net over the environment's observations and actions. Of an ensemble every member is fitted, and
+            the largest error returned.
+        table: r, (n_states, n_actions).
+        transitions: states, actions, next states and weights of what to fit on; the weights sum to one.
+        rng: draws the batches, where there are too many transitions for one.
+        observations: what the net sees of each state, for environments whose observations are vectors.
+    """
+    while isinstance(net, PredictProcessedWrapper):  # it computes what its base does
+        net = net.base
+    if isinstance(net, RewardEnsemble):  # it computes nothing by itself
+        members: list[Any] = list(net.members)
+        return max(fit_reward_net(member, table, transitions, rng, observations) for member in members)
+    if isinstance(net, TableRewardNet):
+        net.set_table(table)
+        return 0.0
+    parameters = [p for p in net.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError(f"reward_net is a {type(net).__name__} without trainable parameters: nothing can be fitted")
+    states, actions, following, weights = transitions
+    if not isinstance(net.observation_space, Discrete) and observations is None:
+        raise ValueError(
+            f"reward_net has the observation space {net.observation_space}, but the environment's states are discrete"
+        )
+    seen = None if isinstance(net.observation_space, Discrete) else np.asarray(observations)
+
+    def prepare(rows: IntArray) -> tuple[Any, th.Tensor]:
+        """(inputs, target) of some of the transitions."""
+        s, following_s = (x[rows] if seen is None else seen[x[rows]] for x in (states, following))
+        inputs = net.preprocess(s, actions[rows], following_s, np.zeros(len(rows), dtype=bool))
+        return inputs, th.as_tensor(table[states[rows], actions[rows]], dtype=net.dtype, device=net.device)
+
+    def errors(inputs: Any, target: th.Tensor) -> th.Tensor:
+        """r_θ - r."""
+        return net(*inputs).reshape(-1) - target
+
+    everything = np.arange(len(states))
+    whole = prepare(everything) if len(states) <= FIT_BATCH else None
+    weight = th.as_tensor(weights, dtype=net.dtype, device=net.device)
+    optimizer = th.optim.Adam(parameters, lr=1e-2)
+    schedule = th.optim.lr_scheduler.CosineAnnealingLR(optimizer, FIT_STEPS, eta_min=1e-4)
+    with networks.training(net):
+        for _ in range(FIT_STEPS):
+            optimizer.zero_grad()
+            if whole is not None:
+                loss = (weight * errors(*whole) ** 2).sum()
+            else:
+                loss = (errors(*prepare(rng.choice(len(states), size=FIT_BATCH, p=weights))) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            if loss.item() < FIT_TOLERANCE**2:
+                break
+    with networks.evaluating(net), th.no_grad():
+        parts = np.array_split(everything, -(-len(states) // FIT_BATCH))
+        return float(np.sqrt(sum(float((weight[rows] * errors(*prepare(rows)) ** 2).sum()) for rows in parts)))
+
+
+_tensors.register(reward_registry, "rlfd", f"{__name__}:load_reward")

@@ -1,0 +1,55 @@
+"""What several tests share: small cases, dense versions, and what every answer must satisfy."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rlfd_gym import RLfDProblem, TabularMDP
+
+
+def one_state(**changes):
+    """One state, two actions: pairs 0 and 1, everything checkable by hand."""
+    mdp = TabularMDP(np.ones((2, 1)), [0, 0], [0, 1], None, 0.5)
+    arguments = {"mdp": mdp, "expert": [1.0, 0.0], "prior": [0.5, -0.5], "alpha": 1.0}
+    return RLfDProblem(**(arguments | changes))
+
+
+def dense_flow(mdp):
+    """Tγ from its definition."""
+    b = (mdp.pair_states[None, :] == np.arange(mdp.n_states)[:, None]).astype(float)
+    return (b - mdp.discount * mdp.transitions.toarray().T) / (1 - mdp.discount)
+
+
+def assert_solves(problem, solution, gap):
+    """Feasible, and certified by the problem itself rather than by the solver's word."""
+    assert np.abs(solution.cost).max() <= 1
+    assert np.abs(solution.value).max() <= 1
+    assert solution.occupancy.min() >= 0
+    assert solution.occupancy.sum() == pytest.approx(1.0, abs=1e-9)
+    bounds = problem.bounds(solution.cost, solution.value, solution.occupancy)
+    assert (solution.upper, solution.lower) == pytest.approx(bounds, abs=1e-12)
+    assert solution.duality_gap <= gap
+
+
+def sampled(mdp, policy, n_trajectories, n_steps, seed):
+    """Demonstrations of a policy, as imitation would hand them over."""
+    rng = np.random.default_rng(seed)
+    trajectories = []
+    for _ in range(n_trajectories):
+        obs, acts = [int(rng.choice(mdp.n_states, p=mdp.initial))], []
+        for _ in range(n_steps):
+            pairs = np.arange(mdp.state_starts[obs[-1]], mdp.state_starts[obs[-1] + 1])
+            pair = rng.choice(pairs, p=policy[pairs])
+            acts.append(int(mdp.pair_actions[pair]))
+            obs.append(int(rng.choice(mdp.n_states, p=mdp.transitions[[pair]].toarray()[0])))
+        trajectories.append(SimpleNamespace(obs=np.array(obs), acts=np.array(acts), terminal=False))
+    return trajectories
+
+
+def assert_policy_and_occupancy(mdp, solution):
+    np.testing.assert_allclose(mdp.sum_by_state(solution.policy), 1.0, atol=1e-9)
+    np.testing.assert_allclose(mdp.occupancy_of(solution.policy), solution.occupancy, atol=1e-9)
+    return True

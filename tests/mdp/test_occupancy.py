@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from strategies import mdps, random_cost, random_policy, seeds
+
+import rlfd_gym.mdp.occupancy
+from rlfd_gym import TabularMDP
+
+
+def by_power_series(mdp, policy, n_steps=4000):
+    """(1-γ) Σ γᵗ P(s_t, a_t), summed term by term with dense matrices."""
+    P = mdp.transitions.toarray()
+    state, total = mdp.initial, np.zeros(mdp.n_pairs)
+    for t in range(n_steps):
+        pairs = state[mdp.pair_states] * policy
+        total += (1 - mdp.discount) * mdp.discount**t * pairs
+        state = pairs @ P
+    return total
+
+
+def test_a_chain_solved_by_hand():
+    # From state 0 move to the absorbing state 1: half the discounted mass is spent in the first step.
+    mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
+    np.testing.assert_allclose(mdp.occupancy_of([0, 1, 1]), [0, 0.5, 0.5], atol=1e-15)
+    np.testing.assert_allclose(mdp.value_of([0, 1, 1], [9, 1, -1]), [0, -1], atol=1e-15)
+    np.testing.assert_allclose(mdp.occupancy_of([0.5, 0.5, 1]), [1 / 3, 1 / 3, 1 / 3], atol=1e-15)
+
+
+@given(mdps(), seeds)
+def test_an_occupancy_conserves_flow_and_sums_to_one(mdp, seed):
+    mu = mdp.occupancy_of(random_policy(mdp, seed))
+    np.testing.assert_allclose(mdp.flow(mu), mdp.initial, atol=1e-11)
+    assert mu.sum() == pytest.approx(1.0, abs=1e-12)
+    assert mu.min() >= 0
+
+
+@given(mdps(max_discount=0.97), seeds)
+def test_an_occupancy_is_the_discounted_sum_of_visits(mdp, seed):
+    policy = random_policy(mdp, seed)
+    np.testing.assert_allclose(mdp.occupancy_of(policy), by_power_series(mdp, policy), atol=1e-12)
+
+
+@given(mdps(), seeds)
+def test_policy_of_inverts_occupancy_of(mdp, seed):
+    mu = mdp.occupancy_of(random_policy(mdp, seed))
+    policy = mdp.policy_of(mu)
+    np.testing.assert_allclose(mdp.sum_by_state(policy), 1.0, atol=1e-12)
+    np.testing.assert_allclose(mdp.occupancy_of(policy), mu, atol=1e-12)
+
+
+@given(mdps(), seeds)
+def test_a_policy_survives_the_way_to_occupancy_and_back_where_it_goes(mdp, seed):
+    policy = random_policy(mdp, seed)
+    mu = mdp.occupancy_of(policy)
+    visited = (mdp.sum_by_state(mu) > 1e-6)[mdp.pair_states]
+    np.testing.assert_allclose(mdp.policy_of(mu)[visited], policy[visited], atol=1e-8)
+
+
+def test_states_without_mass_get_the_uniform_policy():
+    mdp = TabularMDP(np.eye(2)[[0, 0, 1, 1]], [0, 0, 1, 1], [0, 1, 0, 1], initial=None, discount=0.5)
+    assert mdp.policy_of([0.25, 0.75, 0, 0]).tolist() == [0.25, 0.75, 0.5, 0.5]
+    assert mdp.policy_of(np.zeros(4)).tolist() == [0.5] * 4
+
+
+@given(mdps(), seeds)
+def test_expected_cost_is_the_inner_product_of_occupancy_and_cost(mdp, seed):
+    policy, cost = random_policy(mdp, seed), random_cost(mdp, seed + 1)
+    expected = mdp.expected_cost(policy, cost)
+    assert expected == pytest.approx(mdp.occupancy_of(policy) @ cost, abs=1e-12)
+    assert expected == pytest.approx(mdp.initial @ mdp.value_of(policy, cost), abs=1e-12)
+
+
+@given(mdps(), seeds)
+def test_a_value_satisfies_the_bellman_equation_of_its_policy(mdp, seed):
+    policy, cost = random_policy(mdp, seed), random_cost(mdp, seed + 1)
+    value = mdp.value_of(policy, cost)
+    q = (1 - mdp.discount) * cost + mdp.discount * (mdp.transitions @ value)
+    np.testing.assert_allclose(mdp.sum_by_state(policy * q), value, atol=1e-13)
+    assert np.abs(value).max() <= np.abs(cost).max() + 1e-12
+
+
+@given(mdps(), seeds)
+def test_the_krylov_solver_agrees_with_the_factorisation(mdp, seed):
+    policy, cost = random_policy(mdp, seed), random_cost(mdp, seed + 1)
+    mu, value = mdp.occupancy_of(policy), mdp.value_of(policy, cost)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rlfd_gym.mdp.occupancy, "LU_STATES", 0)
+        np.testing.assert_allclose(mdp.occupancy_of(policy), mu, atol=2e-12)
+        np.testing.assert_allclose(mdp.value_of(policy, cost), value, atol=2e-12)
+
+
+@given(mdps(), seeds)
+def test_a_useless_solver_leaves_the_work_to_the_fixed_point_iteration(mdp, seed):
+    policy, cost = random_policy(mdp, seed), random_cost(mdp, seed + 1)
+    mu, value = mdp.occupancy_of(policy), mdp.value_of(policy, cost)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rlfd_gym.mdp.occupancy, "LU_STATES", 0)
+        patch.setattr(rlfd_gym.mdp.occupancy, "_krylov", lambda matrix, discount, rhs, rtol: rhs * np.nan)
+        np.testing.assert_allclose(mdp.occupancy_of(policy), mu, atol=2e-12)
+        np.testing.assert_allclose(mdp.value_of(policy, cost), value, atol=2e-12)
+
+
+def test_a_zero_cost_is_worth_nothing():
+    mdp = TabularMDP([[1.0]], [0], [0], None, 0.9)
+    assert mdp.value_of([1.0], [0.0]).tolist() == [0.0]
+
+
+def test_long_cycles_are_solved():
+    # A permutation of 5000 states defeats Krylov methods: the sweeps must take over.
+    n, rng = 5000, np.random.default_rng(0)
+    order = rng.permutation(n)
+    following = np.empty(n, dtype=int)
+    following[order] = np.roll(order, -1)
+    matrix = sp.csr_array((np.ones(n), following, np.arange(n + 1)), shape=(n, n))
+    mdp = TabularMDP(matrix, np.arange(n), np.zeros(n, dtype=int), None, 0.99)
+    cost = rng.uniform(-1, 1, n)
+    value = mdp.value_of(np.ones(n), cost)
+    np.testing.assert_allclose(value, 0.01 * cost + 0.99 * value[following], atol=1e-13)
+    np.testing.assert_allclose(mdp.flow(mdp.occupancy_of(np.ones(n))), mdp.initial, atol=1e-12)
+
+
+def test_probabilities_in_single_precision_are_normalised():
+    thirds = np.array([1 / 3, 2 / 3], dtype=np.float32)
+    mdp = TabularMDP(np.stack([thirds, thirds, thirds]), [0, 0, 1], [0, 1, 0], thirds, 0.9999)
+    assert mdp.transitions.sum(axis=1).tolist() == pytest.approx([1.0, 1.0, 1.0], abs=1e-15)
+    assert mdp.occupancy_of(np.array([1 / 3, 2 / 3, 1], dtype=np.float32)).sum() == pytest.approx(1.0, abs=1e-12)
+    assert mdp.optimal([1.0, 1.0, 1.0]).value.tolist() == pytest.approx([1.0, 1.0], abs=1e-12)
+
+
+def test_huge_weights_give_a_policy():
+    mdp = TabularMDP(np.ones((2, 1)), [0, 0], [0, 1], None, 0.5)
+    assert mdp.policy_of([1e308, 1e308]).tolist() == [0.5, 0.5]

@@ -1,0 +1,118 @@
+"""The pipelines in scripts/examples run as a user would run them, and show what they say they show."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "scripts" / "examples"
+README = EXAMPLES.parent.parent / "README.md"
+
+pytestmark = pytest.mark.needs_imitation
+
+
+def run(name, *arguments, cwd):
+    command = [sys.executable, "-W", "ignore", str(EXAMPLES / name), *arguments]
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def numbers(output, label):
+    """The numbers in the line that begins with a label."""
+    (line,) = (line for line in output.splitlines() if line.startswith(label))
+    return [float(text) for text in re.findall(r"-?\d+\.\d+(?:e[-+]?\d+)?", line[len(label) :])]
+
+
+def test_every_example_is_tested():
+    tested = set(re.findall(r'run\("(\w+\.py)"', Path(__file__).read_text()))
+    assert tested == {path.name for path in EXAMPLES.glob("*.py")}
+
+
+def test_on_toy_text_the_apprentice_is_at_least_as_good_as_the_noisy_expert(tmp_path):
+    output = run("toy_text.py", cwd=tmp_path)
+    for name in ("FrozenLake-v1", "Taxi-v3"):
+        best, expert, _, apprentice = numbers(output, name)
+        assert best - 1e-4 <= apprentice <= expert
+
+
+def test_saved_demonstrations_policies_and_rewards_come_back(tmp_path):
+    output = run("saved_demonstrations.py", cwd=tmp_path)
+    assert "100 demonstrations from TrajectoryDatasetSequence" in output
+    assert "same policy: True" in output
+    assert "same reward: True" in output
+    expert, apprentice = numbers(output, "expected cost")
+    assert apprentice <= expert
+
+
+def test_a_log_is_made_and_learned_from_as_the_readme_says(tmp_path):
+    (command,) = re.findall(
+        r"^python scripts/learn_from_log.py ((?:.*\\\n)*.*)$", README.read_text(), flags=re.MULTILINE
+    )
+    assert "2497 rows" in run("make_inventory_log.py", "results/shop", cwd=tmp_path)
+    output = run("../learn_from_log.py", *shlex.split(command.replace("\\\n", " ")), cwd=tmp_path)
+    assert re.search(r"used +2,491\n", output)
+    for reason in ("fields than the header", "stock is missing", "order is no whole number", "among the labels given"):
+        assert f"{reason} 1 (line" in re.sub(" +", " ", output)
+    logged, apprentice, best = (numbers(output, name)[0] for name in ("logged", "apprentice", "best for the prior"))
+    assert best <= apprentice < logged
+    folder = tmp_path / "results" / "shop"
+    page = (folder / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert not re.search(r"<script|(src|href)=.(?!data:)", page)
+    assert (folder / "path.png").read_bytes().startswith(b"\x89PNG")
+    rows = {
+        name: list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
+        for name in ("cost", "policy", "path", "prior")
+    }
+    prior = {(row["state"], row["action"]): float(row["cost"]) for row in rows["prior"]}
+    assert all(float(row["prior"]) == pytest.approx(prior[row["state"], row["action"]]) for row in rows["cost"])
+    chances = Counter()
+    for row in rows["policy"]:
+        chances[row["state"]] += float(row["probability"])
+    assert set(chances) == {str(stock) for stock in range(21)}
+    assert list(chances.values()) == pytest.approx([1] * 21, abs=1e-4)
+    alphas = [float(row["alpha"]) for row in rows["path"]]
+    assert alphas == sorted(alphas)
+    assert max(float(row["duality_gap"]) for row in rows["path"]) < 1e-6
+
+
+@pytest.mark.slow
+def test_a_ppo_expert_is_learned_from(tmp_path):
+    output = run("ppo_expert.py", cwd=tmp_path)
+    (expert,), (apprentice,) = numbers(output, "PPO expert"), numbers(output, "apprentice")
+    assert apprentice > 0.9 * expert > 0
+    assert numbers(output, "duality gap")[0] < 1e-6
+
+
+@pytest.mark.slow
+def test_mceirl_and_rlfd_learn_from_the_same_demonstrations(tmp_path):
+    output = run("cliff_world.py", "30", cwd=tmp_path)
+    returns = {
+        name: numbers(output, name)[0]
+        for name in ("expert", "MCEIRL, 30 demos", "RLfDTrainer, 30 demos", "RLfDTrainer + prior, 30 demos")
+    }
+    assert returns["expert"] > 10
+    assert returns["RLfDTrainer, 30 demos"] > 3
+    assert returns["RLfDTrainer + prior, 30 demos"] > returns["MCEIRL, 30 demos"] - 2
+
+
+@pytest.mark.slow
+def test_ppo_on_the_learned_reward_reaches_the_apprentices_level(tmp_path):
+    output = run("learned_reward.py", cwd=tmp_path)
+    apprentice, agent, random = (numbers(output, n)[0] for n in ("apprentice", "PPO on its reward", "random orders"))
+    assert agent - apprentice < 0.1 * (random - apprentice)
+
+
+@pytest.mark.slow
+def test_one_script_runs_with_three_algorithms(tmp_path):
+    output = run("swap_the_class.py", cwd=tmp_path)
+    returns = {name: numbers(output, name)[0] for name in ("BC", "MCEIRL", "RLfD + prior")}
+    assert returns["RLfD + prior"] > max(returns["BC"], 5)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+pytestmark = [
+    pytest.mark.needs_imitation,
+    pytest.mark.filterwarnings("ignore:tried to wrap", "ignore:trying to unwrap"),  # imitation, about discrete states
+]
+
+TABLE = np.array([[0.1, -1.0], [0.5, 0.25], [-0.7, 1 / 3]])
+ALL = np.repeat(np.arange(3), 2), np.tile(np.arange(2), 3)
+TRANSITIONS = (*ALL, ALL[0], np.full(6, 1 / 6))
+
+
+@pytest.fixture
+def net():
+    from rlfd_gym.trainer.reward import TableRewardNet
+
+    return TableRewardNet(Discrete(3), Discrete(2), TABLE)
+
+
+def predict(net, states, actions):
+    return net.predict_processed(states, actions, states, np.zeros(len(states), dtype=bool))
+
+
+def test_the_table_is_read_exactly(net):
+    assert (predict(net, *ALL) == TABLE.ravel()).all()
+    assert net.dtype.is_floating_point
+    assert str(net.device) == "cpu"
+
+
+def test_a_state_dict_makes_it_again(net):
+    from rlfd_gym.trainer.reward import TableRewardNet
+
+    again = TableRewardNet(Discrete(3), Discrete(2))
+    assert (predict(again, *ALL) == 0).all()
+    again.load_state_dict(net.state_dict())
+    assert (predict(again, *ALL) == TABLE.ravel()).all()
+
+
+def test_imitations_wrappers_go_around_it(net):
+    from imitation.rewards.reward_nets import NormalizedRewardNet
+    from imitation.util.networks import RunningNorm
+
+    wrapped = NormalizedRewardNet(net, RunningNorm)
+    assert wrapped.predict(*ALL, ALL[0], np.zeros(6, dtype=bool)).tolist() == TABLE.ravel().tolist()
+
+
+def test_imitation_finds_it_by_name(tmp_path):
+    from imitation.rewards.serialize import load_reward
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from rlfd_gym.trainer.reward import TableRewardNet
+
+    venv = DummyVecEnv([lambda: gym.make("FrozenLake-v1")])
+    table = np.random.default_rng(0).uniform(-1, 1, (16, 4))
+    TableRewardNet(venv.observation_space, venv.action_space, table).save(tmp_path / "reward.pt")
+    reward = load_reward("rlfd", str(tmp_path / "reward.pt"), venv)
+    states, actions = np.array([3, 5]), np.array([0, 2])
+    assert (reward(states, actions, states, np.zeros(2, dtype=bool)) == table[states, actions]).all()
+    other = DummyVecEnv([lambda: gym.make("CliffWalking-v0")])
+    with pytest.raises(ValueError, match="is for the spaces"):
+        load_reward("rlfd", str(tmp_path / "reward.pt"), other)
+    (tmp_path / "reward.pt").write_bytes(b"junk")
+    with pytest.raises(ValueError, match=r"damaged or no rlfd_gym\.TableRewardNet file"):
+        load_reward("rlfd", str(tmp_path / "reward.pt"), venv)
+
+
+def test_an_agent_is_paid_by_the_table(net):
+    from imitation.rewards.reward_wrapper import RewardVecEnvWrapper
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from rlfd_gym.trainer.reward import TableRewardNet
+
+    venv = DummyVecEnv([lambda: gym.make("FrozenLake-v1", is_slippery=False)] * 2)
+    table = np.arange(64.0).reshape(16, 4)
+    paid = RewardVecEnvWrapper(venv, TableRewardNet(Discrete(16), Discrete(4), table).predict_processed)
+    before = paid.reset()
+    actions = np.array([1, 2])
+    assert paid.step(actions)[1].tolist() == table[before, actions].tolist()
+
+
+def test_infeasible_actions_earn_what_the_environment_does_instead(inventory):
+    from rlfd_gym.trainer.reward import reward_table
+
+    cost = np.full((16, 16), np.nan)
+    cost[inventory.mdp.pair_states, inventory.mdp.pair_actions] = inventory.cost
+    table = reward_table(cost, inventory)
+    assert table[3, 15] == -cost[3, 12]  # 12 units are free
+    assert table[15, 7] == -cost[15, 0]
+    assert reward_table(cost, object())[3, 15] == -np.nanmax(cost)
+    full = np.array([[1.0, 0.0]])
+    assert reward_table(full, inventory).tolist() == [[-1.0, 0.0]]
+
+
+def test_another_net_is_fitted_as_well_as_it_can_be():
+    from imitation.rewards.reward_nets import BasicRewardNet
+
+    from rlfd_gym.trainer.reward import fit_reward_net
+
+    rng = np.random.default_rng(0)
+    full = BasicRewardNet(Discrete(3), Discrete(2), hid_sizes=(32,))
+    error = fit_reward_net(full, TABLE, TRANSITIONS, rng)
+    assert error < 0.01
+    np.testing.assert_allclose(predict(full, *ALL), TABLE.ravel(), atol=0.03)
+
+    blind = BasicRewardNet(Discrete(3), Discrete(2), use_action=False, hid_sizes=())
+    error = fit_reward_net(blind, TABLE, TRANSITIONS, rng)
+    best = np.sqrt(((TABLE - TABLE.mean(axis=1, keepdims=True)) ** 2).mean())  # the mean over actions is all it can say
+    assert error == pytest.approx(best, abs=0.01)
+    np.testing.assert_allclose(predict(blind, *ALL), np.repeat(TABLE.mean(axis=1), 2), atol=0.05)
+
+
+def test_every_member_of_an_ensemble_is_fitted():
+    from imitation.rewards.reward_nets import AddSTDRewardWrapper, BasicRewardNet, RewardEnsemble
+
+    from rlfd_gym.trainer.reward import fit_reward_net
+
+    members = [BasicRewardNet(Discrete(3), Discrete(2), hid_sizes=(32,)) for _ in range(2)]
+    cautious = AddSTDRewardWrapper(RewardEnsemble(Discrete(3), Discrete(2), members), default_alpha=-1.0)
+    assert fit_reward_net(cautious, TABLE, TRANSITIONS, np.random.default_rng(0)) < 0.01
+    for net in (*members, cautious.base):
+        np.testing.assert_allclose(predict(net, *ALL), TABLE.ravel(), atol=0.03)
+
+
+def test_a_net_over_vectors_sees_what_the_environment_shows():
+    from imitation.rewards.reward_nets import BasicRewardNet
+
+    from rlfd_gym.trainer.reward import fit_reward_net
+
+    vectors = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=np.float32)
+    net = BasicRewardNet(Box(0, 1, (2,)), Discrete(2), hid_sizes=(32,))
+    assert fit_reward_net(net, TABLE, TRANSITIONS, np.random.default_rng(0), vectors) < 0.02
+    with pytest.raises(ValueError, match="but the environment's states are discrete"):
+        fit_reward_net(net, TABLE, TRANSITIONS, np.random.default_rng(0))
+
+
+def test_many_transitions_are_fitted_in_batches(monkeypatch):
+    from imitation.rewards.reward_nets import BasicRewardNet
+
+    from rlfd_gym.trainer import reward as rewards
+
+    monkeypatch.setattr(rewards, "FIT_BATCH", 4)
+    net = BasicRewardNet(Discrete(3), Discrete(2), hid_sizes=(32,))
+    error = rewards.fit_reward_net(net, TABLE, TRANSITIONS, np.random.default_rng(0))
+    by_hand = np.sqrt(np.mean((predict(net, *ALL) - TABLE.ravel()) ** 2))
+    assert error == pytest.approx(by_hand, rel=1e-3)
+    assert error < 0.1
+
+
+def test_a_table_is_fitted_exactly_and_a_net_without_parameters_not_at_all(net):
+    from imitation.testing.reward_nets import MockRewardNet
+
+    from rlfd_gym.trainer.reward import fit_reward_net
+
+    assert fit_reward_net(net, TABLE + 1, TRANSITIONS, np.random.default_rng(0)) == 0
+    assert (predict(net, *ALL) == (TABLE + 1).ravel()).all()
+    with pytest.raises(ValueError, match="without trainable parameters"):
+        fit_reward_net(MockRewardNet(Discrete(3), Discrete(2)), TABLE, TRANSITIONS, np.random.default_rng(0))
+
+
+def test_bad_tables_are_refused(net):
+    with pytest.raises(ValueError, match=r"has shape \(2, 3\), expected \(3, 2\)"):
+        net.set_table(TABLE.T)
+    with pytest.raises(ValueError, match="table must be finite"):
+        net.set_table(np.full((3, 2), np.nan))
