@@ -14,10 +14,10 @@ from typing import Any
 
 from rlfd_gym.baselines.expert import expert_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
-from rlfd_gym.problem.solution import Solution
+from rlfd_gym.problem.solution import Apprentice
 
 
-def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Solution:
+def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Apprentice:
     """The expert's own policy, uniform where the expert never was.
 
     Args:
@@ -25,7 +25,7 @@ def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Solution:
         expert: the expert's occupancy over pairs, or demonstrations.
 
     Returns:
-        A solution without a cost. `details["unvisited_states"]` counts the states about which the expert says nothing.
+        An apprentice without a cost. `stats["unvisited_states"]` counts the states about which the expert says nothing.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -37,9 +37,9 @@ def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Solution:
     """
     mu_e = expert_occupancy(mdp, expert)
     policy = mdp.policy_of(mu_e)
-    return Solution(
+    return Apprentice(
         policy=policy,
         occupancy=mdp.occupancy_of(policy),
-        method="behavioural cloning",
-        details={"unvisited_states": int((mdp.sum_by_state(mu_e) == 0).sum())},
+        method="cloning",
+        stats={"unvisited_states": int((mdp.sum_by_state(mu_e) == 0).sum())},
     )

@@ -13,7 +13,7 @@ model that is not discounted:
   what remains is discounting: in rewards, Q(s, a) = -<φ(s, a), w> + γ P V + a constant;
 * an infeasible action runs into the wall at a reward of -1e6: its probability exp(-1e6) is zero.
 
-The horizon is long enough for γ^T ≤ 1e-4, and the policy returned is that of the first step. `details` says how far
+The horizon is long enough for γ^T ≤ 1e-4, and the policy returned is that of the first step. `stats` says how far
 ψ(μ) is from ψ_E at the end, by the exact occupancy of that policy, and whether that is within the tolerance.
 A deterministic expert is matched in the limit of infinite weights only, an estimated one perhaps by no policy at all.
 
@@ -63,7 +63,7 @@ def mce_irl(
         tolerance: stop once the scaled features are matched up to this, in ℓ2-norm.
 
     Returns:
-        A solution with the soft-optimal policy, the cost Cw, and `weights` where a basis was given. `details` has the
+        A solution with the soft-optimal policy, the cost Cw, and `mixture` where a basis was given. `stats` has the
         `"feature_mismatch"` and whether it `"converged"`.
 
     Example:
@@ -72,7 +72,7 @@ def mce_irl(
         >>> env = gym.make("rlfd_gym/Inventory-v0", max_inventory=5, demand_mean=3.0, discount=0.7).unwrapped
         >>> expert = rlfd_gym.noisy_expert(env.mdp, env.cost, noise=0.5)
         >>> solution = mce_irl(env.mdp, expert=expert, basis=env.features)
-        >>> solution.details["converged"]
+        >>> solution.stats["converged"]
         True
     """
     mu_e = expert_occupancy(mdp, expert)
@@ -113,10 +113,10 @@ def mce_irl(
         policy=policy,
         occupancy=occupancy,
         cost=c @ weights,
-        weights=None if basis is None else weights,
-        method="MCE-IRL (imitation)",
+        mixture=None if basis is None else weights,
+        method="mce-irl",
         n_iterations=int(next(iter(trainer.optimizer.state.values()))["step"]),
-        details={"feature_mismatch": mismatch, "converged": mismatch <= goal},
+        stats={"feature_mismatch": mismatch, "converged": mismatch <= goal},
     )
 
 

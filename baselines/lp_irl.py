@@ -13,7 +13,7 @@ otherwise. Constant costs are always feasible, and with λ too large c = 0 is al
 may be the best one, and the program only knows V ≤ (1-γ)c + γP_aV for all a, so that V ≤ V*. If the visited states are
 closed under π, which they are for the occupancy of a policy, V is the expert's value there. Then V ≤ V* ≤ V^π = V: the
 expert is optimal whatever it would do elsewhere. From a few demonstrations π may lead where no demonstration went, and
-`details["regret"]`, measured by a forward solve, says by how much the expert's policy may then fail to be optimal.
+`stats["regret"]`, measured by a forward solve, says by how much the expert's policy may then fail to be optimal.
 Values lie in [-1, 1] as costs do; the program is told so, or V could fall without end where π leaves what was seen.
 
 Ng and Russell, "Algorithms for inverse reinforcement learning", ICML 2000, section 3.2.
@@ -44,14 +44,14 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
 
     Returns:
         A solution whose policy is the expert's most frequent action in the states it visited, and optimal for the
-        learned cost in the others. `details` has `"margin"`, the first sum above, and `"regret"`.
+        learned cost in the others. `stats` has `"margin"`, the first sum above, and `"regret"`.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
         >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
         >>> expert = env.mdp.optimal(env.cost).occupancy
         >>> solution = lp_irl(env.mdp, expert=expert)
-        >>> solution.details["regret"] < 1e-9, solution.details["margin"] > 1
+        >>> solution.stats["regret"] < 1e-9, solution.stats["margin"] > 1
         (True, True)
     """
     mu_e = expert_occupancy(mdp, expert)
@@ -109,9 +109,9 @@ def _solution(mdp: TabularMDP, cost: FloatArray, pi: Any, visited: Any, result: 
         occupancy=mdp.occupancy_of(policy),
         cost=cost,
         value=plan.value,
-        method="LP-IRL",
+        method="lp-irl",
         n_iterations=int(result.nit),
-        details={
+        stats={
             "margin": float(result.x[-mdp.n_states :].sum()),
             "regret": mdp.expected_cost(policy, cost) - plan.expected_cost,
             "unvisited_states": int((~visited).sum()),

@@ -45,7 +45,7 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
         basis: C, (n_pairs, K). The scale of its columns says how much each counts; see `scale_basis`.
 
     Returns:
-        A solution with the multipliers as `weights`, the cost Cw, and `upper` and `lower` bounds of β*.
+        A solution with the multipliers as `mixture`, the cost Cw, and `upper` and `lower` bounds of β*.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -72,7 +72,7 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
         raise RuntimeError(f"HiGHS did not solve the linear program of LPAL: {result.message}")
     weights = np.maximum(-result.ineqlin.marginals, 0.0)
     policy = mdp.policy_of(np.maximum(result.x[:n], 0.0))
-    return hull_solution(mdp, c, mu_e, weights / weights.sum(), policy, method="LPAL", n_iterations=int(result.nit))
+    return hull_solution(mdp, c, mu_e, weights / weights.sum(), policy, method="lpal", n_iterations=int(result.nit))
 
 
 def hull_solution(
@@ -91,7 +91,7 @@ def hull_solution(
         policy=policy,
         occupancy=occupancy,
         cost=cost,
-        weights=weights,
+        mixture=weights,
         value=plan.value,
         upper=float((basis.T @ (occupancy - mu_e)).max()),
         lower=plan.expected_cost - plan.value_error - float(cost @ mu_e),

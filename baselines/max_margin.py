@@ -61,8 +61,8 @@ def max_margin(
         mean: ŵ, the weights to stay near, of length K (n_pairs without a basis); `None` means zero.
 
     Returns:
-        A solution whose policy is optimal for the learned cost, without the loss; `weights` only with a basis.
-        `upper` and `lower` bound the objective, and `details["adversary"]` is the multiplier μ, an occupancy.
+        A solution whose policy is optimal for the learned cost, without the loss; `mixture` only with a basis.
+        `upper` and `lower` bound the objective, and `stats["adversary"]` is the multiplier μ, an occupancy.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -103,14 +103,14 @@ def max_margin(
         policy=plan.policy,
         occupancy=plan.occupancy,
         cost=cost,
-        weights=None if basis is None else weights,
+        mixture=None if basis is None else weights,
         value=plan.value,
         upper=float(weight / 2 * np.sum((weights - centre) ** 2) + cost @ mu_e)
         - (hardest.expected_cost - hardest.value_error),
         lower=float(offset @ d - pull @ pull / (2 * weight) + penalty @ adversary),
-        method="MMP",
+        method="max-margin",
         n_iterations=int(result.info.iter),
-        details={"adversary": adversary, "loss": penalty},
+        stats={"adversary": adversary, "loss": penalty},
     )
 
 

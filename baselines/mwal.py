@@ -11,7 +11,7 @@ occupancy itself, and so one stationary policy; the cost is that of the mean wei
 
     max_i c_i·(μ - μ_E)  ≤  β* + 4 (√(2 ln K / T) + ln K / T),      β* of LPAL,
 
-`details["regret_bound"]` is the second term. Syed and Schapire state it for features in [0, 1]; the factor 4 comes with
+`stats["regret_bound"]` is the second term. Syed and Schapire state it for features in [0, 1]; the factor 4 comes with
 the range of ψ_E - ψ(μ_t). The same argument bounds the gap between the two bounds of β* that the solution carries.
 
 Syed and Schapire, "A game-theoretic approach to apprenticeship learning", NIPS 2007.
@@ -47,7 +47,7 @@ def mwal(mdp: TabularMDP, expert: Any, basis: ArrayLike, *, n_iterations: int = 
         >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
         >>> expert = rlfd_gym.noisy_expert(env.mdp, env.cost, noise=0.3)
         >>> solution = mwal(env.mdp, expert=expert, basis=scale_basis(env.features), n_iterations=200)
-        >>> solution.duality_gap < solution.details["regret_bound"]
+        >>> solution.duality_gap < solution.stats["regret_bound"]
         True
     """
     mu_e = expert_occupancy(mdp, expert)
@@ -70,7 +70,7 @@ def mwal(mdp: TabularMDP, expert: Any, basis: ArrayLike, *, n_iterations: int = 
         mu_e,
         total,
         mdp.policy_of(mean),
-        method="MWAL",
+        method="mwal",
         n_iterations=steps,
-        details={"regret_bound": float(4 * (np.sqrt(2 * rate) + rate))},
+        stats={"regret_bound": float(4 * (np.sqrt(2 * rate) + rate))},
     )

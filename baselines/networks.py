@@ -28,7 +28,7 @@ from rlfd_gym.baselines.expert import expert_occupancy, is_occupancy
 from rlfd_gym.baselines.imitation_border import contained, horizon, over_pairs, quiet_logger
 from rlfd_gym.experts.demonstrations import demonstrated_pairs, read_demonstrations
 from rlfd_gym.mdp.tables import TabularMDP
-from rlfd_gym.problem.solution import Solution
+from rlfd_gym.problem.solution import Apprentice
 
 BATCH = 128
 ROUND = 2048  # steps between two updates of GAIL's discriminator
@@ -37,7 +37,7 @@ ENVIRONMENTS = 8
 
 def cloning_network(
     mdp: TabularMDP, expert: Any, *, n_batches: int = 500, n_samples: int = 5000, seed: int = 0
-) -> Solution:
+) -> Apprentice:
     """Behavioural cloning by imitation's `BC`, with its default network.
 
     Args:
@@ -73,10 +73,12 @@ def cloning_network(
         )
         trainer.train(n_batches=batches, progress_bar=False, log_interval=batches + 1)
     policy = _network_policy(mdp, trainer.policy)
-    return Solution(policy=policy, occupancy=mdp.occupancy_of(policy), method="BC (imitation)", n_iterations=batches)
+    return Apprentice(policy=policy, occupancy=mdp.occupancy_of(policy), method="bc", n_iterations=batches)
 
 
-def gail(mdp: TabularMDP, expert: Any, *, n_timesteps: int = 50_000, n_samples: int = 5000, seed: int = 0) -> Solution:
+def gail(
+    mdp: TabularMDP, expert: Any, *, n_timesteps: int = 50_000, n_samples: int = 5000, seed: int = 0
+) -> Apprentice:
     """Generative adversarial imitation learning, by imitation's `GAIL` with Stable-Baselines3's PPO. Slow.
 
     The tables are simulated, in episodes that leave at most 1e-4 of the discounted mass. An infeasible action does what
@@ -127,10 +129,10 @@ def gail(mdp: TabularMDP, expert: Any, *, n_timesteps: int = 50_000, n_samples: 
         )
         trainer.train(total_timesteps=steps)
     policy = _network_policy(mdp, learner.policy)
-    return Solution(
+    return Apprentice(
         policy=policy,
         occupancy=mdp.occupancy_of(policy),
-        method="GAIL (imitation)",
+        method="gail",
         n_iterations=steps // ROUND,
     )
 

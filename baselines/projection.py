@@ -52,8 +52,8 @@ def projection(
         n_iterations: the largest number of forward solves.
 
     Returns:
-        A solution with bounds of the least distance. `weights` is the last direction ŵ and `cost` is Cŵ, under which
-        the last policy was optimal; both are `None` where the uniform policy was within `epsilon` to begin with.
+        A solution with bounds of the least distance. `mixture` is the last direction ŵ and `cost` is Cŵ, under which
+        the last policy was optimal; both are zero where the uniform policy was within `epsilon` to begin with.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -70,7 +70,7 @@ def projection(
     limit = _checks.integer("n_iterations", n_iterations, 1)
     target = c.T @ mu_e
     found = [mdp.occupancy_of(mdp.uniform_policy())]
-    nearest, weights, lower = c.T @ found[0], None, 0.0
+    nearest, weights, lower = c.T @ found[0], np.zeros(c.shape[1]), 0.0
     while len(found) <= limit:
         away = nearest - target
         distance = float(np.linalg.norm(away))
@@ -90,8 +90,8 @@ def projection(
     return Solution(
         policy=policy,
         occupancy=occupancy,
-        cost=None if weights is None else c @ weights,
-        weights=weights,
+        cost=c @ weights,
+        mixture=weights,
         upper=float(np.linalg.norm(c.T @ occupancy - target)),
         lower=lower,
         method="projection",

@@ -54,7 +54,7 @@ def solve_smd_hull(
         progress_bar: show one.
 
     Returns:
-        A `Solution` with `weights` w and `cost` Cw. `upper` and `lower` bound the optimum over the hull.
+        A `Solution` with `mixture` w and `cost` Cw. `upper` and `lower` bound the optimum over the hull.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -63,7 +63,7 @@ def solve_smd_hull(
         >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
         >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert)
         >>> solution = solve_smd_hull(problem, basis=scale_basis(env.features), n_iterations=50_000)
-        >>> solution.weights.shape, bool(solution.lower <= 0)
+        >>> solution.mixture.shape, bool(solution.lower <= 0)
         ((3,), True)
     """
     return solve_smd(

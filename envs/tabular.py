@@ -6,7 +6,6 @@ Episodes never terminate: goals absorb instead, and `gym.make` truncates at a fi
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -72,7 +71,7 @@ class TabularEnv(gym.Env[Any, Any], ABC):
     @property
     def horizon(self) -> int:
         """The shortest episode after which less than 1e-4 of the discounted future is left: γ^T < 1e-4."""
-        return math.floor(math.log(1e-4) / math.log(self.discount)) + 1
+        return self.mdp.horizon()
 
     def cut_action(self, state: int, action: int) -> int:
         """The feasible action that `step` takes when asked for `action`."""

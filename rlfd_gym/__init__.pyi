@@ -14,6 +14,7 @@ from .mdp.forward import Plan as Plan
 from .mdp.tables import TabularMDP as TabularMDP
 from .problem.black_box import BlackBoxProblem as BlackBoxProblem
 from .problem.problem import RLfDProblem as RLfDProblem
+from .problem.solution import Apprentice as Apprentice
 from .problem.solution import History as History
 from .problem.solution import Solution as Solution
 from .registration import register_envs as register_envs

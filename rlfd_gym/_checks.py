@@ -1,19 +1,22 @@
 """Checks at the border, for the arguments that users hand in.
 
-Each returns the argument as a clean float array, or raises an error that names the argument, what came and
-what was expected.
+Each returns the argument in a clean form, or raises an error that names the argument, what came and what was
+expected.
 """
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+T = TypeVar("T")
 
 SUM_TOLERANCE = 1e-6  # how far probabilities may be from summing to one (float32 tables); they are then normalised
 
@@ -48,7 +51,7 @@ def nonnegative(name: str, vector: FloatArray) -> FloatArray:
 
 
 def distribution(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
-    """A probability vector: nonnegative, summing to one up to `SUM_TOLERANCE`, and then made to."""
+    """A probability vector: nonnegative and summing to one within `SUM_TOLERANCE`; it is returned exactly normalised."""
     vector = nonnegative(name, finite_vector(name, values, length, per))
     total = vector.sum()
     if abs(total - 1.0) > SUM_TOLERANCE:
@@ -68,11 +71,22 @@ def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *,
     return result
 
 
-def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
-    """`value` itself, if it is one of the names known."""
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
-    return str(value)
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """`value` itself, if it is one of the names known; else an error that suggests the nearest one."""
+    names = list(known)
+    if not isinstance(value, str) or value not in names:
+        near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(names)}; got {value!r}{hint}")
+    return value
+
+
+def instance(name: str, value: Any, kind: type[T], hint: str = "") -> T:
+    """`value` itself, if it is of the given class; else a `TypeError` that says what came."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIORaeio" else "a"
+        raise TypeError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}{hint and f'; {hint}'}")
+    return value
 
 
 def integer(name: str, value: Any, low: int) -> int:

@@ -25,6 +25,7 @@ from rlfd_gym._files import load_arrays, save_arrays
 from rlfd_gym.compare.measures import cost_distance, share_closed
 from rlfd_gym.compare.methods import Lesson, Method
 from rlfd_gym.compare.tasks import Setting, Task, demonstrations_of, signed_cells
+from rlfd_gym.problem.solution import Solution
 
 EXACT = "exact"
 _NO_NUMBERS: dict[str, Any] = dict.fromkeys(("true_cost", "share_closed", "cost_distance", "duality_gap"))
@@ -123,21 +124,22 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
         except RuntimeError as error:
             return Row(**asdict(cell), **_NO_NUMBERS, seconds=time.perf_counter() - start, note=f"gave up: {error}")
         seconds = time.perf_counter() - start
-    if not solution.finished:
+    learned = solution if isinstance(solution, Solution) else None
+    if learned is not None and not learned.finished:
         raise KeyboardInterrupt
     mdp = setting.mdp
     true_cost = mdp.expected_cost(solution.policy, setting.truth)
-    gap = solution.duality_gap
+    gap = np.nan if learned is None else learned.duality_gap
     return Row(
         **asdict(cell),
         true_cost=true_cost,
         share_closed=share_closed(true_cost, *_ends(setting)),
-        cost_distance=None if solution.cost is None else cost_distance(solution.cost, setting.truth),
+        cost_distance=None if learned is None else cost_distance(learned.cost, setting.truth),
         duality_gap=None if np.isnan(gap) else gap,
         seconds=seconds,
         note="; ".join(sorted({str(warning.message) for warning in caught})),
         policy=solution.policy,
-        cost=solution.cost,
+        cost=None if learned is None else learned.cost,
     )
 
 

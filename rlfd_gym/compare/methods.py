@@ -25,7 +25,7 @@ from rlfd_gym.compare.tasks import Setting
 from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.problem.solution import Solution
+from rlfd_gym.problem.solution import Apprentice, Solution
 from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.solvers.projection import project_prior
 from rlfd_gym.solvers.smd.solve import solve_smd
@@ -66,7 +66,7 @@ class Method:
 
     name: str
     title: str
-    solve: Callable[[Lesson], Solution] = field(repr=False)
+    solve: Callable[[Lesson], Apprentice] = field(repr=False)
     alpha: bool = False
     """Run once for each α; such methods use the prior."""
     prior: bool = False
@@ -97,7 +97,6 @@ class Method:
 def _projected(lesson: Lesson) -> Solution:
     """IRL-IO_ĉ learns a cost; its apprentice plans with it."""
     solution = project_prior(lesson.mdp, lesson.occupancy, lesson.setting.prior)
-    assert solution.cost is not None
     return replace(solution, policy=lesson.mdp.optimal(solution.cost).policy)
 
 
@@ -105,10 +104,10 @@ def _smd(lesson: Lesson) -> Solution:
     return solve_smd(lesson.problem, n_iterations=lesson.iterations, n_runs=lesson.runs, seed=lesson.seed)
 
 
-def _baseline(name: str, basis: bool = False, **options: Any) -> Callable[[Lesson], Solution]:
+def _baseline(name: str, basis: bool = False, **options: Any) -> Callable[[Lesson], Apprentice]:
     """A function of `rlfd_gym.baselines`, imported when it is called, with the task's basis if it takes one."""
 
-    def solve(lesson: Lesson) -> Solution:
+    def solve(lesson: Lesson) -> Apprentice:
         from rlfd_gym import baselines
 
         columns = {"basis": lesson.setting.basis} if basis else {}
@@ -135,13 +134,13 @@ def _entropy(lesson: Lesson) -> Solution:
     )
 
 
-def _network(lesson: Lesson) -> Solution:
+def _network(lesson: Lesson) -> Apprentice:
     from rlfd_gym.baselines import cloning_network
 
     return cloning_network(lesson.mdp, expert=lesson.shown, seed=int(lesson.seed.generate_state(1)[0]))
 
 
-def _adversarial(lesson: Lesson) -> Solution:
+def _adversarial(lesson: Lesson) -> Apprentice:
     from rlfd_gym.baselines import gail
 
     steps = max(2048, min(50_000, lesson.iterations))  # one round at least
@@ -150,11 +149,11 @@ def _adversarial(lesson: Lesson) -> Solution:
 
 def _planned(mdp: TabularMDP, cost: FloatArray) -> Solution:
     plan = mdp.optimal(cost)
-    return Solution(plan.policy, plan.occupancy, cost)
+    return Solution(policy=plan.policy, occupancy=plan.occupancy, cost=cost, method="planning")
 
 
-def _acting(mdp: TabularMDP, policy: FloatArray) -> Solution:
-    return Solution(policy, mdp.occupancy_of(policy))
+def _acting(mdp: TabularMDP, policy: FloatArray) -> Apprentice:
+    return Apprentice(policy=policy, occupancy=mdp.occupancy_of(policy), method="fixed policy")
 
 
 METHODS = {

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,9 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-
-if TYPE_CHECKING:
-    from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.mdp.tables import TabularMDP
 
 DEFAULT_DISCOUNT = 0.99
 
@@ -36,6 +34,10 @@ SUPPORTED = (
     "rlfd_gym environments, Gymnasium toy_text environments with a transition table `P` "
     "(FrozenLake, CliffWalking, Taxi), seals tabular models, and wrapped or vectorised versions of these"
 )
+
+
+class NotTabularError(TypeError):
+    """The environment has no tables that the library can read."""
 
 
 def cost_of_env(env: Any) -> FloatArray:
@@ -64,7 +66,7 @@ def model_of_env(
         return _toy_text_model(base, discount, initial)
     if _has(base, "transition_matrix", "reward_matrix", "initial_state_dist"):
         return _seals_model(base, discount, initial)
-    raise TypeError(f"env must be tabular, got {type(base).__name__}; supported are {SUPPORTED}")
+    raise NotTabularError(f"env must be tabular, got {type(base).__name__}; supported are {SUPPORTED}")
 
 
 def unwrap(env: Any) -> Any:
@@ -93,8 +95,6 @@ def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> 
 
 def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Read `P`; it is a dict of dicts of lists, so this reader loops over its entries."""
-    from rlfd_gym.mdp.tables import TabularMDP
-
     table = _rows(base.P)
     if not table:
         raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")
@@ -168,8 +168,6 @@ def _rows(P: Any) -> list[tuple[int, int, Any]]:
 
 def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Read the dense matrices; the horizon is left out, as our MDPs go on forever."""
-    from rlfd_gym.mdp.tables import TabularMDP
-
     dense = np.asarray(base.transition_matrix, dtype=np.float64)
     reward = np.asarray(base.reward_matrix, dtype=np.float64)
     n_states, n_actions, _ = dense.shape

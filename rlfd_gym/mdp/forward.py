@@ -70,9 +70,8 @@ class Plan:
 
 def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
     """An optimal plan for `cost`, by one of `METHODS`."""
-    c = _checks.pair_vector("cost", cost, mdp.n_pairs)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    c = mdp.pairs(cost, "cost")
+    _checks.one_of("method", method, METHODS)
     if method == "auto":
         method = "policy-iteration" if mdp.n_states <= LU_STATES else "value-iteration"
     solve = {
@@ -114,7 +113,7 @@ def _bounded_value(
 def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
     """The value of an optimal policy, by Howard's policy iteration."""
     threshold = max(_tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost))
-    pairs = _first_within(mdp, cost, np.minimum.reduceat(cost, mdp.state_starts[:-1]))
+    pairs = _first_within(mdp, cost, mdp.min_by_state(cost))
     total = np.inf
     while True:
         stage = (1 - mdp.discount) * cost[pairs]
@@ -136,7 +135,7 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
     gain = discount / (1 - discount)
     target = max(tolerance or _tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost) * gain)
     stage = (1 - discount) * cost
-    u = np.minimum.reduceat(cost, mdp.state_starts[:-1])
+    u = mdp.min_by_state(cost)
     best, pairs = np.empty_like(u), np.empty(mdp.n_states, dtype=np.int64)
     # The work of a round in units of one Bellman sweep, and what it gained: e-folds of the span per unit.
     work = {"improve": 3.0, "evaluate": 1.0 + SWEEPS * mdp.n_states / mdp.n_pairs}
@@ -181,7 +180,7 @@ def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
 def _bellman(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(q, L u, L u - u), where q is what each pair costs when u is what comes after."""
     q = (1 - mdp.discount) * cost + mdp.discount * (mdp.transitions @ u)
-    best = np.minimum.reduceat(q, mdp.state_starts[:-1])
+    best = mdp.min_by_state(q)
     return q, best, best - u
 
 

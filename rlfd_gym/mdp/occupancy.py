@@ -52,7 +52,7 @@ def occupancy_of(
 
 def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
     """The policy that divides each state's mass as `occupancy` does; only the ratios within a state matter."""
-    mu = _checks.nonnegative("occupancy", _checks.pair_vector("occupancy", occupancy, mdp.n_pairs))
+    mu = _checks.nonnegative("occupancy", mdp.pairs(occupancy, "occupancy"))
     return shares(mu, mdp.state_starts)
 
 
@@ -67,19 +67,25 @@ def shares(weights: FloatArray, state_starts: IntArray) -> FloatArray:
 def value_of(mdp: TabularMDP, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
     """The normalised value of a policy under `cost`."""
     pi = check_policy(mdp, policy)
-    c = _checks.pair_vector("cost", cost, mdp.n_pairs)
+    c = mdp.pairs(cost, "cost")
     stage = (1 - mdp.discount) * mdp.sum_by_state(pi * c)
     return solve_discounted(policy_chain(mdp, pi), stage, mdp.discount, norm=np.inf)
 
 
 def check_policy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
     """`policy` as conditional probabilities over each state's pairs, or an error."""
-    pi = _checks.nonnegative("policy", _checks.pair_vector("policy", policy, mdp.n_pairs))
+    pi = _checks.nonnegative("policy", mdp.pairs(policy, "policy"))
     sums = mdp.sum_by_state(pi)
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > _checks.SUM_TOLERANCE:
         raise ValueError(f"policy must sum to 1 over each state's pairs, but it sums to {sums[worst]} in state {worst}")
     return pi / sums[mdp.pair_states]
+
+
+def check_occupancy(mdp: TabularMDP, occupancy: ArrayLike, name: str = "occupancy") -> FloatArray:
+    """Return `occupancy` as a probability vector over pairs, exactly normalised, or raise an error about `name`."""
+    per = "feasible state-action pair (mdp.n_pairs)"
+    return _checks.distribution(name, mdp.pairs(occupancy, name), mdp.n_pairs, per)
 
 
 def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:

@@ -17,6 +17,7 @@ Nothing here knows Gymnasium, torch or imitation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,12 +27,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.mdp import adapters, forward, occupancy
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp import forward
+from rlfd_gym.mdp import occupancy as _occupancy
+from rlfd_gym.mdp.pairs import Pairs, require_pairs, state_starts
 
 
 @dataclass(frozen=True, eq=False)
-class TabularMDP:
+class TabularMDP(Pairs):
     """A finite MDP without its cost: transitions over feasible pairs, initial distribution, discount.
 
     Immutable: the arrays are copies that cannot be written to. Usually made with `from_env` or `from_dense`.
@@ -56,14 +59,11 @@ class TabularMDP:
     """
 
     transitions: sp.csr_array = field(repr=False)
-    pair_states: IntArray = field(repr=False)
-    pair_actions: IntArray = field(repr=False)
+    """P, sparse, (n_pairs, n_states)."""
     initial: FloatArray = field(repr=False)
+    """ν₀, over states."""
     discount: float
-    n_actions: int
-    n_states: int
-    state_starts: IntArray = field(repr=False)
-    """Pairs of state s are state_starts[s] … state_starts[s+1]-1."""
+    """γ."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class TabularMDP:
             n_actions = least
         elif _checks.integer("n_actions", n_actions, 1) < least:
             raise ValueError(f"n_actions is {n_actions}, but pair_actions holds action {least - 1}")
-        starts = _state_starts(states, actions, n_states)
+        starts = state_starts(states, actions, n_states)
         if initial is None:
             start = np.full(n_states, 1.0 / n_states)
         else:
@@ -139,7 +139,7 @@ class TabularMDP:
                     f"got {mask.dtype} of shape {mask.shape}"
                 )
         states, actions = np.nonzero(mask)
-        _require_pairs(states, n_states, "feasible")
+        require_pairs(states, n_states, "feasible")
         return cls(dense[mask], states, actions, initial, discount, n_actions)
 
     @classmethod
@@ -154,6 +154,8 @@ class TabularMDP:
         >>> TabularMDP.from_env(gym.make("FrozenLake-v1"), discount=0.95).n_pairs
         64
         """
+        from rlfd_gym.mdp import adapters  # it stands on this module
+
         return adapters.model_of_env(env, discount=discount, initial=initial)[0]
 
     @classmethod
@@ -186,46 +188,6 @@ class TabularMDP:
         options = {"smoothing": smoothing, "unvisited": unvisited, "initial": initial, **columns}
         return read_log(log, discount=discount, **options).mdp
 
-    @property
-    def n_pairs(self) -> int:
-        """How many feasible state-action pairs there are."""
-        return int(self.pair_states.shape[0])
-
-    def pair_index(self, states: ArrayLike, actions: ArrayLike) -> IntArray:
-        """The pair of each (state, action), arrays of one shape; an infeasible pair is a `ValueError`.
-
-        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=None, discount=0.5)
-        >>> mdp.pair_index([0, 1], [1, 0]).tolist()
-        [1, 2]
-        """
-        s, a = _checks.integers("states", states), _checks.integers("actions", actions)
-        try:
-            s, a = np.broadcast_arrays(s, a)
-        except ValueError:
-            raise ValueError(f"states and actions have shapes {s.shape} and {a.shape}, expected one shape") from None
-        known = (s >= 0) & (s < self.n_states) & (a >= 0) & (a < self.n_actions)
-        first, last = (
-            self.state_starts[np.where(known, s, 0)],
-            self.state_starts[np.where(known, s, 0) + 1] - 1,
-        )
-        index = np.minimum(first + np.where(known, a, 0), last)  # right wherever A(s) = {0, 1, ..., k}
-        if (self.pair_actions[index] != a).any():
-            keys = self.pair_states * self.n_actions + self.pair_actions
-            index = np.minimum(np.searchsorted(keys, s * self.n_actions + a), last)
-        bad = np.argwhere(~known | (self.pair_actions[index] != a))
-        if len(bad):
-            where = tuple(bad[0])
-            raise ValueError(
-                f"states, actions: action {a[where]} is not feasible in state {s[where]} "
-                f"(entry {where[0] if where else 0}; {len(bad)} such entries; the MDP has {self.n_states} states "
-                f"and {self.n_actions} actions)"
-            )
-        return np.asarray(index)
-
-    def sum_by_state(self, pairs: FloatArray) -> FloatArray:
-        """B x: the sum of a pair vector over each state's pairs."""
-        return np.add.reduceat(pairs, self.state_starts[:-1])
-
     def flow(self, occupancy: FloatArray) -> FloatArray:
         """Tγ μ, a vector over states; it equals `initial` exactly for the occupancy of a policy."""
         return (self.sum_by_state(occupancy) - self.discount * (self.transitions.T @ occupancy)) / (1 - self.discount)
@@ -240,29 +202,34 @@ class TabularMDP:
         b = sp.csr_array((ones, np.arange(self.n_pairs), self.state_starts), shape=(self.n_states, self.n_pairs))
         return sp.csr_array((b - self.discount * self.transitions.T) / (1 - self.discount))
 
+    def horizon(self, tail: float = 1e-4) -> int:
+        """The fewest steps T after which less than `tail` of the discounted mass is left: γ^T < tail.
+
+        >>> TabularMDP([[1.0]], [0], [0], initial=None, discount=0.5).horizon(0.25)
+        3
+        """
+        share = _checks.number("tail", tail, 0.0, 1.0, open_ends=True)
+        return math.floor(math.log(share) / math.log(self.discount)) + 1
+
     def optimal(self, cost: ArrayLike, *, method: str = "auto") -> forward.Plan:
         """An optimal policy for `cost`, with its value, occupancy and expected cost. See `rlfd_gym.mdp.forward`."""
         return forward.optimal(self, cost, method=method)
 
     def occupancy_of(self, policy: ArrayLike) -> FloatArray:
         """The occupancy μ of a policy: the solution of Tγ μ = ν₀ that divides each state's mass as it does."""
-        return occupancy.occupancy_of(self, policy)
+        return _occupancy.occupancy_of(self, policy)
 
-    def policy_of(self, occupancy_: ArrayLike) -> FloatArray:
+    def policy_of(self, occupancy: ArrayLike) -> FloatArray:
         """π(a|s) = μ(s, a) / Σ_b μ(s, b); uniform over A(s) where a state has no mass."""
-        return occupancy.policy_of(self, occupancy_)
+        return _occupancy.policy_of(self, occupancy)
 
     def value_of(self, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
         """The normalised value of a policy under `cost`, from each state."""
-        return occupancy.value_of(self, policy, cost)
+        return _occupancy.value_of(self, policy, cost)
 
     def expected_cost(self, policy: ArrayLike, cost: ArrayLike) -> float:
         """ρ_c(π) = <ν₀, V> = <μ, c>: the normalised discounted cost of a policy."""
         return float(self.initial @ self.value_of(policy, cost))
-
-    def uniform_policy(self) -> FloatArray:
-        """The policy that takes every feasible action with the same probability."""
-        return 1.0 / np.diff(self.state_starts)[self.pair_states]
 
     def _fill(self, **values: Any) -> None:
         """Set the fields of the frozen dataclass and lock their arrays."""
@@ -305,24 +272,3 @@ def _transition_matrix(transitions: Any) -> sp.csr_array:
         raise ValueError(f"transitions: the probabilities of row {worst} must sum to 1, but they sum to {sums[worst]}")
     matrix.data /= np.repeat(sums, np.diff(matrix.indptr))
     return matrix
-
-
-def _state_starts(states: IntArray, actions: IntArray, n_states: int) -> IntArray:
-    """Where each state's pairs begin, after checking the order of the pairs."""
-    if states.min() < 0 or states.max() >= n_states:
-        raise ValueError(f"pair_states must lie in 0..{n_states - 1}, got {states.min()}..{states.max()}")
-    same_state = np.diff(states) == 0
-    if (np.diff(states) < 0).any() or (np.diff(actions)[same_state] <= 0).any():
-        raise ValueError("pair_states, pair_actions: pairs must be ordered by state, then action, none twice")
-    _require_pairs(states, n_states, "pair_states")
-    return np.searchsorted(states, np.arange(n_states + 1))
-
-
-def _require_pairs(states: IntArray, n_states: int, name: str) -> None:
-    """Every state needs a feasible action."""
-    counts = np.bincount(states, minlength=n_states)
-    if (counts == 0).any():
-        empty = np.flatnonzero(counts == 0)
-        raise ValueError(
-            f"{name}: state {empty[0]} has no feasible action ({empty.size} such states); every state needs one"
-        )

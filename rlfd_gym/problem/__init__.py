@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from rlfd_gym.problem.black_box import BlackBoxProblem
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.problem.solution import History, Solution
+from rlfd_gym.problem.solution import Apprentice, History, Solution
 
-__all__ = ["BlackBoxProblem", "History", "RLfDProblem", "Solution"]
+__all__ = ["Apprentice", "BlackBoxProblem", "History", "RLfDProblem", "Solution"]

@@ -1,4 +1,8 @@
-"""What a solver or a baseline returns."""
+"""What a solver or a baseline returns: an `Apprentice`, or with a learned cost a `Solution`.
+
+What belongs to people and what belongs to the machine are two fields: `stats` holds numbers to read, by name; `state` is
+what a solver needs to continue, in a type of the solver's own.
+"""
 
 from __future__ import annotations
 
@@ -9,59 +13,135 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray, IntArray
 
+METHODS = (
+    "exact: qp",
+    "exact: matrix-free",
+    "exact: qp, then matrix-free",
+    "exact: lp",
+    "exact: closed form",
+    "smd",
+    "smd-hull",
+    "irl-io",
+    "reweighted-l1",
+    "lpal",
+    "mwal",
+    "projection",
+    "max-margin",
+    "lp-irl",
+    "mce-irl",
+    "cloning",
+    "bc",
+    "gail",
+    "planning",
+    "fixed policy",
+)
+"""The names that the library's own methods have in `Apprentice.method`; a method of yours may have another."""
+
 
 def _empty() -> FloatArray:
     return np.zeros(0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class History:
-    """How a solve went, at the recorded iterations; means over the runs where there are several."""
+    """How a solve went, at the recorded iterations; means over the runs where there are several.
+
+    Attributes:
+        iteration: the iterations at which something was recorded.
+        duality_gap: the gap of each run's average so far, averaged over runs: what the convergence theorem bounds.
+        duality_gap_std: its standard deviation over runs.
+        change_cost: ℓ1 distance between the average after this iteration and the one before, as in the paper's figures.
+        change_value: the same for the value.
+        change_occupancy: the same for the occupancy.
+        change_mixture: the same for the mixture; empty for methods without one.
+    """
 
     iteration: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     duality_gap: FloatArray = field(default_factory=_empty)
-    """The gap of each run's average so far, averaged over runs: what the convergence theorem bounds."""
     duality_gap_std: FloatArray = field(default_factory=_empty)
-    """Its standard deviation over runs."""
     change_cost: FloatArray = field(default_factory=_empty)
-    """ℓ1 distance between the average after this iteration and the one before, as in the paper's figures."""
     change_value: FloatArray = field(default_factory=_empty)
     change_occupancy: FloatArray = field(default_factory=_empty)
-    change_weights: FloatArray = field(default_factory=_empty)
-    """Empty for methods without weights."""
+    change_mixture: FloatArray = field(default_factory=_empty)
 
     def __len__(self) -> int:
         """How many iterations were recorded."""
         return len(self.iteration)
 
+    def __repr__(self) -> str:
+        """Say how many records there are, and what the gap was at the first and the last."""
+        if not len(self):
+            return "History(no records)"
+        first, last = ((self.iteration[k], self.duality_gap[k]) for k in (0, -1))
+        return (
+            f"History({len(self)} records, gap {first[1]:.2g} at {first[0]} to {last[1]:.2g} at {last[0]} iterations)"
+        )
 
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A learned cost and policy, with a certificate where the method has one.
 
-    `upper` and `lower` bound the optimum of the problem that was solved, and `duality_gap` is their difference; they
-    are `nan` where the method has no such bounds. `cost` and `value` are `None` for methods that learn a policy only.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Apprentice:
+    """A learned policy.
+
+    Attributes:
+        policy: over pairs, conditional probabilities.
+        occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the accuracy of the solve.
+        method: what was used, one of `rlfd_gym.problem.solution.METHODS` for the library's own.
+        n_iterations: how many iterations that took, in the method's own unit.
+        stats: what only this method has to say, by name: numbers to read.
     """
 
-    policy: FloatArray = field(repr=False)
-    """Over pairs: conditional probabilities."""
-    occupancy: FloatArray = field(repr=False)
-    """μ over pairs, in the simplex. The occupancy of `policy` only up to the accuracy of the solve."""
-    cost: FloatArray | None = field(default=None, repr=False)
-    weights: FloatArray | None = field(default=None, repr=False)
-    """w, for methods that learn a cost Cw from a basis C; `None` for the others."""
-    value: FloatArray | None = field(default=None, repr=False)
-    upper: float = float("nan")
-    lower: float = float("nan")
+    policy: FloatArray
+    occupancy: FloatArray
     method: str = ""
     n_iterations: int = 0
+    stats: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Say what was used and found, in a line."""
+        return f"{type(self).__name__}({', '.join(self._facts())})"
+
+    def _facts(self) -> list[str]:
+        """What the representation says, one fact each."""
+        numbers = [f"{name}={value:.4g}" for name, value in self.stats.items() if isinstance(value, (int, float))]
+        return [f"{self.method!r}", f"{len(self.policy)} pairs", f"{self.n_iterations} iterations", *numbers]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Solution(Apprentice):
+    """A learned cost and policy, with a certificate where the method has one.
+
+    Attributes:
+        policy: over pairs, conditional probabilities.
+        occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the accuracy of the solve.
+        cost: the learned cost, over pairs.
+        value: u over states; `None` for methods that have none.
+        mixture: w, for methods that learn a cost Cw from a basis or features C; `None` for the others.
+        upper: an upper bound on the optimum of the problem that was solved; `nan` where the method has none.
+        lower: a lower bound on the same.
+        method: what was used, one of `rlfd_gym.problem.solution.METHODS` for the library's own.
+        n_iterations: how many iterations that took, in the method's own unit.
+        finished: False after an interrupt: the answer is what there was by then.
+        history: how the solve went, where that was recorded.
+        stats: what only this method has to say, by name: numbers to read.
+        state: what the solver needs to continue (`solve_smd(..., initial=solution)`); `None` for the others.
+    """
+
+    cost: FloatArray
+    value: FloatArray | None = None
+    mixture: FloatArray | None = None
+    upper: float = float("nan")
+    lower: float = float("nan")
     finished: bool = True
-    """False after an interrupt: the answer is what there was by then."""
-    history: History = field(default_factory=History, repr=False)
-    details: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What only this method has to say, by name."""
+    history: History = field(default_factory=History)
+    state: Any = None
 
     @property
     def duality_gap(self) -> float:
         """upper - lower: how far from optimal the answer is at most."""
         return self.upper - self.lower
+
+    def _facts(self) -> list[str]:
+        method, *others = super()._facts()
+        bounds = [] if np.isnan(self.upper) else [f"value in [{self.lower:.6g}, {self.upper:.6g}]"]
+        gap = [f"duality gap {self.duality_gap:.2g}"] if bounds else []
+        return [method, *bounds, *gap, *others, *([] if self.finished else ["interrupted"])]

@@ -29,7 +29,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
         min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
 
     It always has a solution: under a constant cost every expert is optimal. What happens for an expert who is not
-    optimal under anything like the prior is that the projection drifts towards such costs. `details` says how far:
+    optimal under anything like the prior is that the projection drifts towards such costs. `stats` says how far:
 
     * `"surviving_variation"`: the variance of the learned cost over that of the prior (cut to the box). The costs that
       explain the expert form a convex cone that contains the constants. While the box is not active, Pythagoras
@@ -50,7 +50,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
         >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
         >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
         >>> solution = project_prior(env.mdp, expert, env.cost_for(4, 2, 14))
-        >>> 0 < solution.details["surviving_variation"] < 1
+        >>> 0 < solution.stats["surviving_variation"] < 1
         True
     """
     problem = RLfDProblem(mdp, expert)
@@ -71,9 +71,9 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
         value=value,
         upper=upper,
         lower=min(lower, upper),
-        method="projection of the prior",
+        method="irl-io",
         n_iterations=iterations,
-        details={
+        stats={
             "surviving_variation": float(np.var(cost)) / variance if variance > 0 else float("nan"),
             "surviving_spread": spread / prior_spread if prior_spread > NOTHING else float("nan"),
             "regret": float(problem.expert @ slack - slack.min()),

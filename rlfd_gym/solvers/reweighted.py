@@ -56,8 +56,8 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
 
     Returns:
         The solution of the last linear program. **`upper`, `lower` and the gap are those of that program**, the
-        weighted problem in `details["weighted_problem"]`: they prove that the round was solved, and say nothing about
-        ℓ0 or about the logarithms above. `details` also has, per round, `"objective"`, the sum of logarithms plus
+        weighted problem in `stats["weighted_problem"]`: they prove that the round was solved, and say nothing about
+        ℓ0 or about the logarithms above. `stats` also has, per round, `"objective"`, the sum of logarithms plus
         regret, and `"at_prior"`, the share of pairs exactly at the prior.
 
     Example:
@@ -67,7 +67,7 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
         >>> prior = np.where(env.cost > 0, 0.0, env.cost)                             # knows no obstacles
         >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert, prior, alpha=0.005, regulariser="l1")
         >>> solution = solve_reweighted(problem)
-        >>> first, *_, last = solution.details["at_prior"]
+        >>> first, *_, last = solution.stats["at_prior"]
         >>> first < last == share_at_prior(problem, solution.cost), solution.duality_gap < 1e-9
         (True, True)
     """
@@ -87,7 +87,6 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
     for _ in range(rounds):
         weighted = RLfDProblem(problem.mdp, problem.expert, problem.prior, problem.alpha, "l1", weights)
         solution = solve_exact(weighted)
-        assert solution.cost is not None
         before, cost = cost, solution.cost
         moved = np.abs(cost - problem.prior)
         regret = solution.upper - weighted.penalty(cost)
@@ -98,8 +97,8 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
         weights = 1.0 / (moved + size)
     return replace(
         solution,
-        method="reweighted l1",
-        details={"weighted_problem": weighted, "objective": objective, "at_prior": at_prior},
+        method="reweighted-l1",
+        stats={"weighted_problem": weighted, "objective": objective, "at_prior": at_prior},
     )
 
 

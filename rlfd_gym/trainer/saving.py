@@ -13,7 +13,7 @@ from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.problem.black_box import BlackBoxProblem
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import History, Solution
-from rlfd_gym.solvers.smd.solve import _fingerprint, _RunState
+from rlfd_gym.solvers.smd.solve import SmdState, _fingerprint, _RunState
 
 VECTORS = ("policy", "occupancy", "cost", "value")
 NUMBERS = ("upper", "lower", "method", "n_iterations", "finished")
@@ -41,13 +41,12 @@ def pack(solution: Solution) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays = {f"solution.{name}": getattr(solution, name) for name in VECTORS if getattr(solution, name) is not None}
     arrays |= {f"history.{item.name}": getattr(solution.history, item.name) for item in fields(History)}
     header: dict[str, Any] = {name: getattr(solution, name) for name in NUMBERS}
-    details = solution.details
-    for name in ("step_sizes", "n_runs"):
-        if name in details:
-            header[name] = details[name]
-    if "last" in details:
-        arrays |= {f"last.{name}": getattr(details["last"], name) for name in POINT}
-    runs = details.get("runs") or []
+    state = solution.state
+    header["stats"] = solution.stats
+    if state is not None:
+        header["step_sizes"] = state.step_sizes
+        arrays |= {f"last.{name}": getattr(state.last, name) for name in POINT}
+    runs = () if state is None else state.runs
     header["runs"] = [{"count": run.count, "generator": run.generator.bit_generator.state} for run in runs]
     for part in ("iterate", "average") if runs else ():
         for name in POINT:
@@ -65,14 +64,7 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
         columns = (arrays[f"{prefix}.{name}"] for name in POINT)
         return Point(*(column if row is None else column[row] for column in columns))
 
-    details: dict[str, Any] = {}
-    if "step_sizes" in header:
-        details["step_sizes"] = tuple(header["step_sizes"])
-    if "n_runs" in header:
-        details["n_runs"] = header["n_runs"]
-    if "last.cost" in arrays:
-        details["last"] = point("last")
-    details["runs"] = [
+    runs = tuple(
         _RunState(
             generator(run["generator"]),
             count=run["count"],
@@ -81,16 +73,18 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
             average=point("runs.average", row),
         )
         for row, run in enumerate(header["runs"])
-    ]
-    details["problem"] = _fingerprint(problem)
+    )
+    state = None
+    if "step_sizes" in header:
+        state = SmdState(tuple(header["step_sizes"]), runs, point("last"), _fingerprint(problem))
     solution = Solution(
         **{name: arrays.get(f"solution.{name}") for name in VECTORS},  # type: ignore[arg-type]
         **{name: header[name] for name in NUMBERS},
         history=History(**{item.name: arrays[f"history.{item.name}"] for item in fields(History)}),
-        details=details,
+        stats=header["stats"],
+        state=state,
     )
     if isinstance(problem, RLfDProblem):
-        assert solution.cost is not None
         assert solution.value is not None
         proved = problem.bounds(solution.cost, solution.value, solution.occupancy)
         if not np.allclose(proved, (solution.upper, solution.lower), rtol=SAME_BOUNDS, atol=SAME_BOUNDS):

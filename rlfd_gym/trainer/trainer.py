@@ -37,10 +37,10 @@ from rlfd_gym.problem.problem import REGULARISERS, RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.solvers.smd.solve import keeps_runs, solve_smd
+from rlfd_gym.trainer import saving as _archive
 from rlfd_gym.trainer.env_model import World
 from rlfd_gym.trainer.policy import TablePolicy
 from rlfd_gym.trainer.reward import TableRewardNet, fit_reward_net, reward_table
-from rlfd_gym.trainer import saving as _archive
 
 SOLVERS = ("exact", "smd")
 POLICY_KINDS = ("occupancy", "greedy")
@@ -289,7 +289,6 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
     @property
     def cost_table(self) -> FloatArray:
         """The learned cost, (n_states, n_actions), `nan` where an action is infeasible."""
-        assert self.solution.cost is not None
         return self._world.table(self.solution.cost, np.nan)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -406,7 +405,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         runs = self.n_runs if n_runs is None else _checks.integer("n_runs", n_runs, 1)
         done = 0
         if self._solution is not None:
-            done, begun = self._solution.n_iterations, self._solution.details["n_runs"]
+            done, begun = self._solution.n_iterations, self._solution.stats["n_runs"]
             if n_runs is not None and n_runs != begun:
                 raise ValueError(f"n_runs is {n_runs}, but training goes on with the {begun} runs of the first call")
             runs = begun
@@ -450,7 +449,6 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         if self.policy_kind == "occupancy":
             return self.solution.policy
         assert self._world.mdp is not None
-        assert self.solution.cost is not None
         return self._world.mdp.optimal(self.solution.cost).policy
 
     @property
@@ -467,7 +465,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             record["theorem_bound"] = promise
         if self.alpha_rule is not None:
             record["alpha"] = self.alpha
-        if self.prior is not None and now.cost is not None:
+        if self.prior is not None:
             record["prior_distance"] = float(np.linalg.norm(now.cost - self.prior))
         for name, value in record.items():
             self.logger.record(f"rlfd/{name}", value)
@@ -492,7 +490,6 @@ def _progress(
     problem: RLfDProblem | BlackBoxProblem, now: Solution, before: Solution | None, policy: FloatArray
 ) -> dict[str, float]:
     """The numbers worth logging: the certificate, what expert and apprentice pay, and ℓ1 changes since last time."""
-    assert now.cost is not None
     record: dict[str, float] = {"iteration": now.n_iterations}
     if isinstance(problem, RLfDProblem):
         record |= {"duality_gap": now.duality_gap, "upper_bound": now.upper, "lower_bound": now.lower}

@@ -77,7 +77,7 @@ def run(settings: Settings) -> Data:
             solution = solve_smd_hull(
                 problem, basis, steps, FIXED_STEP if paper else None, n_runs=n_runs if paper else 4, seed=settings.seed
             )
-            occupancies = np.array([state.average.occupancy for state in solution.details["runs"]])
+            occupancies = np.array([state.average.occupancy for state in solution.state.runs])
             gap = solution.duality_gap
         costs = np.array([mdp.expected_cost(mdp.policy_of(mu), env.cost) for mu in occupancies])
         mean, half = interval(costs)
@@ -101,7 +101,7 @@ def _changes(settings: Settings, n_runs: int) -> Table:
         problem, scale_basis(env.features), T, FIXED_STEP, n_runs=n_runs, n_jobs=settings.jobs, record_every=25
     ).history
     return {
-        "iteration": box.iteration, "box": box.change_cost, "hull": hull.change_weights, "hull_cost": hull.change_cost,
+        "iteration": box.iteration, "box": box.change_cost, "hull": hull.change_mixture, "hull_cost": hull.change_cost,
         "box_gap": box.duality_gap, "hull_gap": hull.duality_gap,
     }  # fmt: skip
 

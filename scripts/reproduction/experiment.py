@@ -157,7 +157,7 @@ def _smd(problem: RLfDProblem, steps: int, n_runs: int, seed: int, jobs: int, pr
     solution = solve_smd(problem, steps, n_runs=n_runs, n_jobs=jobs, seed=seed, progress_bar=progress, **options)
     if not solution.finished:
         raise KeyboardInterrupt("interrupted: nothing of this experiment is kept")
-    runs = [state.average for state in solution.details["runs"]]
+    runs = [state.average for state in solution.state.runs]
     averages = (np.array([getattr(run, name) for run in runs]) for name in ("cost", "value", "occupancy"))
     return Answer(*averages, gap=solution.duality_gap, n_iterations=solution.n_iterations, history=solution.history)
 

@@ -127,7 +127,7 @@ def test_cloning_is_rlfd_on_the_box_without_a_prior(mdp, seed):
     exact = solve_exact(RLfDProblem(mdp, expert))
     solution = behavioural_cloning(mdp, expert)
     np.testing.assert_allclose(solution.occupancy, exact.occupancy, atol=1e-9)
-    assert solution.cost is None
+    assert not hasattr(solution, "cost")
 
 
 def test_cloning_acts_uniformly_where_the_expert_never_was():
@@ -136,7 +136,7 @@ def test_cloning_acts_uniformly_where_the_expert_never_was():
     mdp = rlfd_gym.TabularMDP.from_dense(P, initial=[1, 0, 0], discount=0.5)
     solution = behavioural_cloning(mdp, mdp.occupancy_of([1, 0, 1, 0, 1, 0]))
     np.testing.assert_array_equal(solution.policy, [1, 0, 1, 0, 0.5, 0.5])
-    assert solution.details["unvisited_states"] == 1
+    assert solution.stats["unvisited_states"] == 1
 
 
 # LPAL
@@ -170,8 +170,8 @@ def test_lpals_value_is_that_of_the_program_over_weights_and_values(game):
     )
     solution = lpal(mdp, expert, basis)
     assert solution.lower - 1e-7 <= -dual.fun <= solution.upper + 1e-7
-    assert solution.weights.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(solution.cost, basis @ solution.weights)
+    assert solution.mixture.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(solution.cost, basis @ solution.mixture)
 
 
 def test_lpal_beats_a_noisy_expert_by_its_promise(inventory):
@@ -196,7 +196,7 @@ def test_mwal_is_within_its_regret_bound_of_lpal(game, n_iterations):
     best = lpal(mdp, expert, basis)
     k = basis.shape[1]
     bound = 4 * (np.sqrt(2 * np.log(k) / n_iterations) + np.log(k) / n_iterations)
-    assert solution.details["regret_bound"] == pytest.approx(bound)
+    assert solution.stats["regret_bound"] == pytest.approx(bound)
     assert best.lower - 1e-9 <= solution.upper <= best.upper + bound + 1e-7
     assert solution.lower <= best.upper + 1e-9
     assert solution.duality_gap <= bound + 1e-7
@@ -247,10 +247,10 @@ def test_projection_bounds_the_distance_of_an_expert_that_is_no_policy(game, see
     assert np.linalg.norm((others - estimate) @ basis, axis=1).min() >= solution.lower - 1e-9
 
 
-def test_the_last_cost_of_projection_is_none_where_nothing_was_to_be_learned():
+def test_the_last_cost_of_projection_is_zero_where_nothing_was_to_be_learned():
     mdp = make_mdp(1, 4, 3, 0.8)
     solution = projection(mdp, mdp.occupancy_of(mdp.uniform_policy()), np.eye(mdp.n_pairs))
-    assert solution.cost is None
+    assert not solution.cost.any()
     assert solution.n_iterations == 0
 
 
@@ -265,7 +265,7 @@ def test_max_margin_with_identity_features_and_no_loss_is_io_al(seed):
     exact = solve_exact(RLfDProblem(mdp, problem.expert, prior, 1.0))
     solution = max_margin(mdp, problem.expert, regularisation=2.0, loss=np.zeros(mdp.n_pairs), mean=prior)
     np.testing.assert_allclose(solution.cost, exact.cost, atol=1e-4)
-    np.testing.assert_allclose(solution.details["adversary"], exact.occupancy, atol=1e-4)
+    np.testing.assert_allclose(solution.stats["adversary"], exact.occupancy, atol=1e-4)
     assert solution.upper == pytest.approx(exact.upper, abs=1e-5)
     assert 0 <= solution.duality_gap <= 1e-6
 
@@ -286,16 +286,16 @@ def test_max_margin_agrees_with_the_papers_subgradient_method():
     solution = max_margin(mdp, expert, basis, regularisation=weight)
     w, mean = np.zeros(3), np.zeros(3)
     for t in range(1, 801):
-        adversary = mdp.optimal(basis @ w - solution.details["loss"]).occupancy
+        adversary = mdp.optimal(basis @ w - solution.stats["loss"]).occupancy
         w = w - (weight * w + basis.T @ (expert - adversary)) / (weight * t)
         mean += 2 / (t + 1) * (w - mean)  # later iterates weigh more
-    np.testing.assert_allclose(mean, solution.weights, atol=5e-3)
+    np.testing.assert_allclose(mean, solution.mixture, atol=5e-3)
 
 
 def test_the_loss_of_max_margin_counts_what_the_expert_does_not_do():
     mdp = rlfd_gym.TabularMDP.from_dense(np.full((2, 3, 2), [1.0, 0.0]), initial=[1, 0], discount=0.5)
     solution = max_margin(mdp, [0.75, 0.25, 0, 0, 0, 0])
-    np.testing.assert_allclose(solution.details["loss"], [0, 2 / 3, 1, 1, 1, 1])
+    np.testing.assert_allclose(solution.stats["loss"], [0, 2 / 3, 1, 1, 1, 1])
 
 
 def test_max_margin_refuses_what_it_cannot_use():
@@ -351,7 +351,7 @@ def test_lp_irl_solves_the_papers_program_with_inverted_matrices(gridworld):
     )
     solution = lp_irl(mdp, plan.occupancy, penalty=penalty)
     per_state = solution.cost[mdp.state_starts[:-1]]
-    value = solution.details["margin"] - penalty * np.abs(per_state).sum()
+    value = solution.stats["margin"] - penalty * np.abs(per_state).sum()
     assert value == pytest.approx(-result.fun, rel=1e-7)
     assert value > 1
 

@@ -39,10 +39,10 @@ def test_mce_irl_matches_the_features_of_an_expert_with_the_soft_optimal_policy_
     expert = mdp.occupancy_of(soft_optimal(mdp, 3 * random_cost(mdp, seed)))
     basis = np.random.default_rng(seed).uniform(-5, 5, (mdp.n_pairs, 3))
     solution = mce_irl(mdp, expert, basis, n_iterations=300)
-    assert solution.details["converged"]
+    assert solution.stats["converged"]
     np.testing.assert_allclose(basis.T @ solution.occupancy, basis.T @ expert, atol=10 * 1e-3)
     np.testing.assert_allclose(solution.policy, soft_optimal(mdp, solution.cost), atol=1e-3)
-    np.testing.assert_allclose(solution.cost, basis @ solution.weights)
+    np.testing.assert_allclose(solution.cost, basis @ solution.mixture)
     assert assert_policy_and_occupancy(mdp, solution)
 
 
@@ -51,7 +51,7 @@ def test_mce_irl_recovers_the_policy_of_a_soft_expert_whose_cost_is_in_the_span(
     basis = np.random.default_rng(4).uniform(-1, 1, (mdp.n_pairs, 2))
     policy = soft_optimal(mdp, basis @ [1.0, -2.0])
     solution = mce_irl(mdp, mdp.occupancy_of(policy), basis, n_iterations=300, learning_rate=0.3, tolerance=3e-4)
-    np.testing.assert_allclose(solution.weights, [1.0, -2.0], atol=0.1)
+    np.testing.assert_allclose(solution.mixture, [1.0, -2.0], atol=0.1)
     np.testing.assert_allclose(solution.policy, policy, atol=0.02)
 
 
@@ -59,18 +59,18 @@ def test_mce_irl_without_a_basis_learns_a_state_cost_and_goes_where_the_expert_g
     mdp = gridworld.mdp
     expert = rlfd_gym.noisy_expert(mdp, gridworld.cost, 0.3)
     solution = mce_irl(mdp, expert)
-    assert solution.details["converged"]
+    assert solution.stats["converged"]
     np.testing.assert_allclose(mdp.sum_by_state(solution.occupancy), mdp.sum_by_state(expert), atol=1e-3)
     np.testing.assert_array_equal(solution.cost, solution.cost[mdp.state_starts[mdp.pair_states]])
-    assert solution.weights is None
+    assert solution.mixture is None
 
 
 def test_mce_irl_says_so_when_it_did_not_get_there(inventory):
     expert = inventory.mdp.optimal(inventory.cost).occupancy  # deterministic: matched at infinity only
     solution = mce_irl(inventory.mdp, expert, inventory.features, n_iterations=3)
-    assert not solution.details["converged"]
+    assert not solution.stats["converged"]
     assert solution.n_iterations == 3
-    assert solution.details["feature_mismatch"] > 1e-3
+    assert solution.stats["feature_mismatch"] > 1e-3
 
 
 def test_mce_irl_refuses_tables_that_are_too_large_to_be_dense():

@@ -309,7 +309,13 @@ def test_an_interrupted_run_keeps_its_cells_and_says_how_to_go_on(tmp_path, monk
 
 
 def test_a_solve_that_was_interrupted_is_no_finished_cell(monkeypatch):
-    cut = compare.Method("cut", "cut", lambda lesson: rlfd_gym.Solution(lesson.shown, lesson.shown, finished=False))
+    cut = compare.Method(
+        "cut",
+        "cut",
+        lambda lesson: rlfd_gym.Solution(
+            policy=lesson.shown, occupancy=lesson.shown, cost=lesson.shown, finished=False
+        ),
+    )
     with pytest.raises(KeyboardInterrupt):
         cells.run_cell(compare.TASKS["inventory"], cut, cells.Cell("inventory", "cut", None, "exact", 0), 1, 1)
 
@@ -318,7 +324,7 @@ def test_a_solver_that_gives_up_is_noted_and_the_rest_goes_on(tmp_path, monkeypa
     def solve(lesson):
         if lesson.setting.grid is None and isinstance(lesson.shown, np.ndarray):
             raise RuntimeError("it is too hard: 7")
-        return rlfd_gym.Solution(lesson.mdp.uniform_policy(), lesson.occupancy)
+        return rlfd_gym.Apprentice(policy=lesson.mdp.uniform_policy(), occupancy=lesson.occupancy)
 
     monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
     compare.run(**TINY | {"methods": ["mine"]}, out=tmp_path)
@@ -331,7 +337,7 @@ def test_a_solver_that_gives_up_is_noted_and_the_rest_goes_on(tmp_path, monkeypa
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_method_in_error_is_named_with_its_cell(jobs, monkeypatch):
     def solve(lesson):
-        return rlfd_gym.Solution(np.nan * lesson.mdp.uniform_policy(), lesson.occupancy)
+        return rlfd_gym.Apprentice(policy=np.nan * lesson.mdp.uniform_policy(), occupancy=lesson.occupancy)
 
     monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
     with pytest.raises(RuntimeError, match=r"method='mine'.*seed=\d\) failed: ValueError: policy must be finite"):
@@ -383,7 +389,7 @@ def test_a_name_alone_is_not_taken_for_its_letters():
 
 def test_a_new_method_is_one_entry(monkeypatch):
     def solve(lesson):
-        return rlfd_gym.Solution(lesson.mdp.uniform_policy(), lesson.occupancy)
+        return rlfd_gym.Apprentice(policy=lesson.mdp.uniform_policy(), occupancy=lesson.occupancy)
 
     monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
     result = compare.run(**TINY | {"methods": ["mine"]})

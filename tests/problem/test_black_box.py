@@ -67,7 +67,7 @@ def test_it_agrees_with_the_model_in_distribution(env, alpha):
     # The same estimators with other random numbers: means over many runs agree within their standard errors.
     box, model = black_box(env, n=60_000, alpha=alpha)
     arguments = {"n_iterations": 400, "step_size": 2e-2, "n_runs": 300}
-    runs = [solve_smd(problem, seed=seed, **arguments).details["runs"] for seed, problem in enumerate((box, model))]
+    runs = [solve_smd(problem, seed=seed, **arguments).state.runs for seed, problem in enumerate((box, model))]
     black, white = (np.array([np.concatenate(state.average) for state in states]) for states in runs)
     error = np.sqrt((black.var(axis=0) + white.var(axis=0)) / 300)
     # The expert's observed next states are a sample of P: over 60,000 of them this moves means far less than the rest.
@@ -81,7 +81,7 @@ def test_a_step_moves_at_most_three_costs_four_values_and_one_weight(env):
     previous = solve_smd(box, n_iterations=1, step_size=0.05, seed=3)
     for _ in range(20):
         following = solve_smd(box, n_iterations=1, step_size=0.05, initial=previous)
-        old, new = previous.details["last"], following.details["last"]
+        old, new = previous.state.last, following.state.last
         assert np.count_nonzero(np.abs(new.cost - old.cost) > 1e-15) <= 3
         assert np.count_nonzero(np.abs(new.value - old.value) > 1e-15) <= 4
         ratio = new.occupancy / old.occupancy
@@ -194,7 +194,7 @@ def test_bad_experts_are_refused_by_name(arguments, error, message):
 
 def test_weights_are_drawn_in_proportion(env):
     assert SampledExpert([0, 1], [0, 0], [0, 0], [1.0, 3.0]).weights.tolist() == [0.25, 0.75]
-    assert isinstance(solve_smd(black_box(env)[0], n_iterations=5).details["last"], Point)
+    assert isinstance(solve_smd(black_box(env)[0], n_iterations=5).state.last, Point)
 
 
 @pytest.mark.parametrize("answer", [np.nan, 1.9])
@@ -216,8 +216,8 @@ def test_transitions_of_no_weight_are_never_drawn(env):
     expert = SampledExpert([0, 1], [0, 0], [0, 0], [1.0, 0.0])
     solution = solve_smd(BlackBoxProblem(env, expert, **sizes), n_iterations=3000, step_size=1e-2, n_runs=4)
     drawn, never = mdp.pair_index([0, 1], [0, 0])
-    assert solution.details["last"].cost[drawn] < -0.9
-    assert solution.details["last"].cost[never] > -0.5
+    assert solution.state.last.cost[drawn] < -0.9
+    assert solution.state.last.cost[never] > -0.5
 
 
 def test_a_pickled_problem_is_still_locked(env):

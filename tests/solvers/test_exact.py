@@ -342,19 +342,19 @@ def test_the_projection_always_exists_explains_the_expert_and_is_certified(mdp, 
 def test_an_expert_who_is_optimal_for_the_prior_leaves_it_as_it_is(stock):
     solution = project_prior(stock.mdp, stock.mdp.optimal(stock.cost).occupancy, stock.cost)
     np.testing.assert_allclose(solution.cost, stock.cost, atol=1e-4)
-    assert solution.details["surviving_variation"] == pytest.approx(1.0, abs=1e-4)
-    assert solution.details["surviving_spread"] == pytest.approx(1.0, abs=1e-4)
+    assert solution.stats["surviving_variation"] == pytest.approx(1.0, abs=1e-4)
+    assert solution.stats["surviving_spread"] == pytest.approx(1.0, abs=1e-4)
 
 
 def test_the_surviving_variation_obeys_pythagoras(stock_problem):
     problem = stock_problem(0.0)
     prior = 0.3 * problem.prior  # far from the box
     solution = project_prior(problem.mdp, problem.expert, prior)
-    share = solution.details["surviving_variation"]
+    share = solution.stats["surviving_variation"]
     assert 0.5 < share < 0.999
     assert share == pytest.approx(1 - solution.upper / np.sum((prior - prior.mean()) ** 2), abs=1e-5)
     bigger = project_prior(problem.mdp, problem.expert, 2 * prior + 0.1)
-    assert bigger.details["surviving_variation"] == pytest.approx(share, abs=1e-5)
+    assert bigger.stats["surviving_variation"] == pytest.approx(share, abs=1e-5)
 
 
 def test_a_projection_that_tells_no_policies_apart_is_a_warning(gridworld):
@@ -363,15 +363,15 @@ def test_a_projection_that_tells_no_policies_apart_is_a_warning(gridworld):
     with pytest.warns(RuntimeWarning, match="tells almost no policies apart") as caught:
         solution = project_prior(mdp, aimless, gridworld.cost)
     assert caught[0].filename == __file__
-    assert solution.details["surviving_spread"] < 1e-6
+    assert solution.stats["surviving_spread"] < 1e-6
     # It varies all the same: that is why variation alone does not say what was learned.
-    assert solution.details["surviving_variation"] > 0.1
+    assert solution.stats["surviving_variation"] > 0.1
 
 
 def test_a_constant_prior_has_no_variation_to_lose(gridworld):
     with pytest.warns(RuntimeWarning, match="tells almost no policies apart"):
         solution = project_prior(gridworld.mdp, noisy(gridworld.mdp, gridworld.cost), np.full(400, 0.25))
-    assert np.isnan(solution.details["surviving_variation"])
+    assert np.isnan(solution.stats["surviving_variation"])
     np.testing.assert_allclose(solution.cost, 0.25, atol=1e-6)
 
 
@@ -424,8 +424,8 @@ def test_the_projection_does_not_depend_on_the_scale_of_the_prior(factor):
     solution = project_prior(env.mdp, expert, factor * env.cost)  # the expert is optimal for it: no warning
     # The promised gap is 1e-6 in the squared distance, at the scale of the prior: 1e-3 in the cost.
     np.testing.assert_allclose(solution.cost, np.clip(factor * env.cost, -1, 1), atol=1e-3 * min(1.0, factor))
-    assert solution.details["surviving_variation"] == pytest.approx(1.0, abs=1e-4)
-    assert solution.details["surviving_spread"] == pytest.approx(1.0, abs=1e-4)
+    assert solution.stats["surviving_variation"] == pytest.approx(1.0, abs=1e-4)
+    assert solution.stats["surviving_spread"] == pytest.approx(1.0, abs=1e-4)
 
 
 @given(mdps(max_states=4, max_actions=3, max_discount=0.9), seeds)

@@ -184,7 +184,7 @@ def test_the_apprentice_stays_within_alpha_of_the_expert_or_pays_the_full_price(
 def test_reweighting_never_changes_more_pairs_and_never_raises_its_objective(grid, share):
     problem = grid(share)
     plain, solution = solve_exact(problem), solve_reweighted(problem)
-    details = solution.details
+    details = solution.stats
     assert details["at_prior"][0] == share_at_prior(problem, plain.cost)
     assert details["at_prior"][-1] == share_at_prior(problem, solution.cost) >= details["at_prior"][0]
     assert np.diff(details["objective"]).max() <= 1e-9
@@ -195,9 +195,9 @@ def test_reweighting_once_is_the_plain_program_and_the_weights_are_those_of_the_
     problem = grid(0.1)
     once, twice = solve_reweighted(problem, 1), solve_reweighted(problem, 2, delta=0.2)
     np.testing.assert_array_equal(once.cost, solve_exact(problem).cost)
-    assert once.details["weighted_problem"].weights is None
+    assert once.stats["weighted_problem"].weights is None
     expected = 1 / (np.abs(once.cost - problem.prior) + 0.2)
-    np.testing.assert_array_equal(twice.details["weighted_problem"].weights, expected)
+    np.testing.assert_array_equal(twice.stats["weighted_problem"].weights, expected)
 
 
 def test_l1_leaves_most_pairs_at_the_prior_and_l2_hardly_any(grid):
@@ -278,7 +278,7 @@ def test_a_black_box_pulls_with_the_sign():
     sizes = {"n_states": 9, "n_actions": 4, "discount": 0.7}
     problem = BlackBoxProblem(env, expert, prior=np.full(36, 0.25), alpha=0.5, regulariser="l1", **sizes)
     stride = 0.5 * 36 * 3e-3
-    last = solve_smd(problem, 1500, step_size=(3e-3, 0.0)).details["last"].cost
+    last = solve_smd(problem, 1500, step_size=(3e-3, 0.0)).state.last.cost
     assert np.mean(np.abs(last - 0.25) <= stride + 0.01) > 0.9
     assert problem.second_moments()[0] == pytest.approx(18**2 + 4 * 0.5 + 2 + 2 * (1.7 / 0.3) ** 2)
     with pytest.raises(ValueError, match="regulariser must be one of l2, l1; got 'l3'"):

@@ -282,7 +282,7 @@ def test_the_steps_of_a_call_are_the_theorems_for_all_of_it(make, inventory, car
     trainer.train(QUICK)
     problem = trainer._problem
     eta, _ = problem.step_sizes(problem.accuracy(QUICK))
-    assert trainer.solution.details["step_sizes"][0] == pytest.approx(eta)
+    assert trainer.solution.stats["step_sizes"][0] == pytest.approx(eta)
     wanted = make(careful, inventory, prior=guess, epsilon=60.0)
     wanted.train()
     assert wanted.solution.n_iterations == problem.iterations(60.0)
@@ -345,9 +345,9 @@ def test_runs_too_large_to_keep_are_done_in_one_part(make, inventory, careful, m
 def test_runs_are_averaged_and_stay_as_many(make, inventory, careful):
     trainer = make(careful, inventory)
     trainer.train(2000, n_runs=3)
-    assert trainer.solution.details["n_runs"] == 3
+    assert trainer.solution.stats["n_runs"] == 3
     trainer.train(2000)
-    assert trainer.solution.details["n_runs"] == 3
+    assert trainer.solution.stats["n_runs"] == 3
     with pytest.raises(ValueError, match="n_runs is 2, but training goes on with the 3 runs"):
         trainer.train(2000, n_runs=2)
 

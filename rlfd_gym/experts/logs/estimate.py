@@ -41,10 +41,10 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
+from rlfd_gym.experts.logs import columns as _columns
 from rlfd_gym.experts.logs.columns import Label, Table
 from rlfd_gym.experts.logs.report import THIN, LogReport
 from rlfd_gym.experts.logs.rows import Rows, clean, episodes_of, listed
-from rlfd_gym.experts.logs import columns as _columns
 from rlfd_gym.mdp.tables import TabularMDP
 
 UNVISITED = ("infeasible", "self", "uniform")

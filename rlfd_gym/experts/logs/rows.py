@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import IntArray
 from rlfd_gym.experts.demonstrations import Demonstrations
-from rlfd_gym.experts.logs.columns import Column, Label, Table
 from rlfd_gym.experts.logs import columns as _columns
+from rlfd_gym.experts.logs.columns import Column, Label, Table
 
 LISTED = 5  # how many of many things are listed
 MOST_INDICES = 100_000_000  # an index above is no index but a label

@@ -46,7 +46,7 @@ CHUNK = 4096  # steps between looks at the clock: draws stay in the second-level
 BATCH_STEPS = 4_000_000  # runs are batched to about this many steps, so that handing them out costs little
 RESUME_BYTES = 2**28  # the runs' iterates are kept for `initial=` up to this size
 LARGE_EXPONENT = 500.0  # exp overflows at 709
-CHANGES = ("change_cost", "change_value", "change_occupancy", "change_weights")  # as `_measure` records them
+CHANGES = ("change_cost", "change_value", "change_occupancy", "change_mixture")  # as `_measure` records them
 
 
 def solve_smd(
@@ -86,8 +86,7 @@ def solve_smd(
         progress_bar: show one.
 
     Returns:
-        A `Solution`; `details["last"]` is the last iterate (c, u, μ) averaged over runs, `details["step_sizes"]` what
-        was used. Ctrl-C returns what there is, with `finished=False`.
+        A `Solution`; `state.last` is the last iterate (c, u, μ) averaged over runs, `stats["step_sizes"]` what was used. Ctrl-C returns what there is, with `finished=False`.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -110,7 +109,7 @@ def solve_smd(
         raise ValueError("n_jobs must not be 0; -1 means all cores")
     _checked_initial(problem, initial)
     if step_size is None and initial is not None:
-        step_size = initial.details["step_sizes"]
+        step_size = initial.state.step_sizes
     steps, etas = _schedule(problem, n_iterations, step_size, epsilon, bound, total_iterations)
     runs = _initial_runs(problem, _checks.integer("n_runs", n_runs, 1), seed, initial)
     plan = _Plan(
@@ -154,6 +153,23 @@ class _RunState:
     log_weight: FloatArray | None = None
     average: Point | HullPoint | None = None
     log_mixture: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SmdState:
+    """Where a solve stands: what `initial=` continues from.
+
+    Attributes:
+        step_sizes: those of the last call.
+        runs: one entry a run; empty where the runs together were too large to be kept.
+        last: the last iterate, averaged over the runs.
+        fingerprint: what tells the problem from others.
+    """
+
+    step_sizes: tuple[float, ...]
+    runs: tuple[Any, ...]
+    last: Any
+    fingerprint: tuple[Any, ...]
 
 
 @dataclass
@@ -240,7 +256,7 @@ def _schedule(
 def _initial_runs(problem: Problem, n_runs: int, seed: Seed, initial: Solution | None) -> list[_RunState]:
     """Fresh runs with a random stream each, or those of a solution to go on from."""
     if initial is not None:
-        runs = initial.details["runs"]
+        runs = initial.state.runs
         if n_runs not in (1, len(runs)):
             raise ValueError(f"n_runs is {n_runs}, but initial has {len(runs)} runs to go on with")
         return list(runs)
@@ -259,7 +275,7 @@ def _checked_initial(problem: Problem, initial: Solution | None) -> None:
         return
     if not isinstance(initial, Solution):
         raise TypeError(f"initial must be a Solution, got {type(initial).__name__}")
-    if not initial.details.get("runs") or initial.details["problem"] != _fingerprint(problem):
+    if initial.state is None or not initial.state.runs or initial.state.fingerprint != _fingerprint(problem):
         raise ValueError("initial must be a solution of the same problem by solve_smd that kept its runs")
 
 
@@ -528,7 +544,7 @@ def _solution(problem: Problem, plan: _Plan, batches: Iterator[_Batch], initial:
         policy=shares(occupancy, starts),
         occupancy=occupancy,
         cost=found if basis is None else basis @ found,
-        weights=None if basis is None else found,
+        mixture=None if basis is None else found,
         value=value,
         upper=upper,
         lower=lower,
@@ -536,13 +552,13 @@ def _solution(problem: Problem, plan: _Plan, batches: Iterator[_Batch], initial:
         n_iterations=total.count,
         finished=total.finished,
         history=_history(plan, total, initial, CHANGES[:3] if basis is None else CHANGES),
-        details={
-            "last": Point(*last) if basis is None else HullPoint(*last),
-            "step_sizes": plan.etas,
-            "n_runs": total.n_runs,
-            "runs": total.states,
-            "problem": _fingerprint(problem),
-        },
+        stats={"n_runs": total.n_runs, "step_sizes": plan.etas},
+        state=SmdState(
+            step_sizes=plan.etas,
+            runs=tuple(total.states),
+            last=Point(*last) if basis is None else HullPoint(*last),
+            fingerprint=_fingerprint(problem),
+        ),
     )
 
 

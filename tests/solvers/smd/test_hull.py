@@ -228,12 +228,12 @@ def test_the_answer_on_the_inventory_is_feasible_certified_and_brackets_the_opti
     problem, basis = inventory
     problem = RLfDProblem(problem.mdp, problem.expert, problem.prior, alpha)
     solution = solve_smd_hull(problem, basis=basis, n_iterations=1_000_000)
-    assert solution.weights.min() >= 0
-    assert solution.weights.sum() == pytest.approx(1)
-    np.testing.assert_array_equal(solution.cost, basis @ solution.weights)
+    assert solution.mixture.min() >= 0
+    assert solution.mixture.sum() == pytest.approx(1)
+    np.testing.assert_array_equal(solution.cost, basis @ solution.mixture)
     np.testing.assert_allclose(solution.policy, problem.mdp.policy_of(solution.occupancy), atol=1e-14)
     hull = HullProblem(problem, basis)
-    point = (solution.weights, solution.value, solution.occupancy)
+    point = (solution.mixture, solution.value, solution.occupancy)
     assert (solution.upper, solution.lower) == hull.bounds(*point)
     assert solution.lower <= optimum(hull)[0] <= solution.upper
     assert solution.duality_gap < 0.4  # 0.2 measured; the theorem promises 2.2
@@ -246,7 +246,7 @@ def test_the_expected_gap_is_what_the_theorem_promises():
     assert np.mean(gaps) <= 0.3
     solution = solve_smd(hull, epsilon=0.3)
     assert solution.n_iterations == hull.iterations(0.3)
-    assert solution.details["step_sizes"] == pytest.approx(hull.step_sizes(0.3))
+    assert solution.stats["step_sizes"] == pytest.approx(hull.step_sizes(0.3))
     assert hull.accuracy(solution.n_iterations) == pytest.approx(0.3, rel=1e-3)
     # each step size is the best for its share of the bound, and the shares add up to ε
     regrets = zip(hull._regrets(), hull.step_sizes(0.3), strict=True)
@@ -255,7 +255,7 @@ def test_the_expected_gap_is_what_the_theorem_promises():
 
 
 def same(one, other):
-    for name in ("weights", "cost", "value", "occupancy", "policy"):
+    for name in ("mixture", "cost", "value", "occupancy", "policy"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     np.testing.assert_array_equal(one.history.duality_gap, other.history.duality_gap)
 
@@ -266,16 +266,16 @@ def test_seed_and_jobs_decide_nothing_but_what_they_should(inventory, monkeypatc
     arguments = {"basis": basis, "n_iterations": 2000, "n_runs": 5, "record_every": 500}
     one = solve_smd_hull(problem, **arguments)
     same(one, solve_smd_hull(problem, **arguments, n_jobs=2))
-    assert (one.weights != solve_smd_hull(problem, **arguments, seed=1).weights).any()
+    assert (one.mixture != solve_smd_hull(problem, **arguments, seed=1).mixture).any()
     assert one.history.iteration.tolist() == [500, 1000, 1500, 2000]
-    assert (one.history.change_weights > 0).all()
+    assert (one.history.change_mixture > 0).all()
     assert (one.history.duality_gap_std > 0).all()
 
 
 def test_the_box_has_no_change_of_weights(inventory):
     solution = solve_smd(inventory[0], n_iterations=100, record_every=50)
-    assert (len(solution.history.change_cost), len(solution.history.change_weights)) == (2, 0)
-    assert solution.weights is None
+    assert (len(solution.history.change_cost), len(solution.history.change_mixture)) == (2, 0)
+    assert solution.mixture is None
 
 
 def test_going_on_is_the_same_as_not_having_stopped(inventory):
@@ -283,11 +283,11 @@ def test_going_on_is_the_same_as_not_having_stopped(inventory):
     arguments = {"basis": basis, "step_size": (3.0, 1e-2, 1e-3), "record_every": 500}
     whole = solve_smd_hull(problem, n_iterations=4000, **arguments)
     part = solve_smd_hull(problem, n_iterations=1700, **arguments)
-    assert part.details["last"].weights.min() == 0  # underflown, but its logarithm is not lost
+    assert part.state.last.weights.min() == 0  # underflown, but its logarithm is not lost
     going_on = solve_smd_hull(problem, n_iterations=2300, **arguments, initial=part)
-    np.testing.assert_allclose(going_on.weights, whole.weights, atol=1e-9)
+    np.testing.assert_allclose(going_on.mixture, whole.mixture, atol=1e-9)
     np.testing.assert_allclose(going_on.history.duality_gap, whole.history.duality_gap, atol=1e-9)
-    np.testing.assert_allclose(going_on.history.change_weights, whole.history.change_weights, atol=1e-12)
+    np.testing.assert_allclose(going_on.history.change_mixture, whole.history.change_mixture, atol=1e-12)
     with pytest.raises(ValueError, match="initial must be a solution of the same problem"):
         solve_smd_hull(problem, basis=0.5 * basis, n_iterations=10, initial=part)
     with pytest.raises(ValueError, match="initial must be a solution of the same problem"):
@@ -297,9 +297,9 @@ def test_going_on_is_the_same_as_not_having_stopped(inventory):
 def test_a_single_column_leaves_nothing_to_choose():
     problem = make_problem(7, 3, 2)
     solution = solve_smd_hull(problem, basis=problem.prior[:, None], n_iterations=50_000)
-    assert solution.weights.tolist() == [1.0]
+    assert solution.mixture.tolist() == [1.0]
     np.testing.assert_array_equal(solution.cost, problem.prior)
-    assert solution.details["step_sizes"][0] == 0
+    assert solution.stats["step_sizes"][0] == 0
 
 
 def test_a_hull_survives_pickling(inventory):

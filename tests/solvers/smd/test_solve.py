@@ -55,15 +55,15 @@ def test_the_expected_gap_is_what_the_theorem_promises():
         assert np.mean(gaps) <= 0.4
     solution = solve_smd(small, epsilon=0.4)
     assert solution.n_iterations == small.iterations(0.4)
-    assert solution.details["step_sizes"] == small.step_sizes(0.4)
+    assert solution.stats["step_sizes"] == small.step_sizes(0.4)
 
 
 def test_without_a_step_size_the_theorem_is_inverted():
     problem = make_problem(1, n_states=3, n_actions=2, discount=0.5)
     n_iterations = problem.iterations(0.5)
     solution = solve_smd(problem, n_iterations=n_iterations)
-    assert solution.details["step_sizes"] == pytest.approx(problem.step_sizes(0.5), rel=1e-6)
-    few = solve_smd(problem, n_iterations=10).details["step_sizes"]
+    assert solution.stats["step_sizes"] == pytest.approx(problem.step_sizes(0.5), rel=1e-6)
+    few = solve_smd(problem, n_iterations=10).stats["step_sizes"]
     assert few[1] == pytest.approx(0.5 * (1 - 0.5) / (2 * problem.n_pairs))  # the proof's cap on η_μ
 
 
@@ -95,7 +95,7 @@ def test_several_runs_are_the_mean_of_their_single_runs(problem):
         batch = smd._run_batch(problem, smd._Plan(3000, (1e-2, 1e-2), False, 0, True), [state])
         apart.append(batch.average[0])
     np.testing.assert_allclose(together.cost, np.mean(apart, axis=0), atol=1e-14)
-    assert together.details["n_runs"] == 4
+    assert together.stats["n_runs"] == 4
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
@@ -168,7 +168,7 @@ def test_going_on_is_the_same_as_not_having_stopped(problem, n_runs):
 
 
 def test_the_last_iterate_is_there_on_request(problem):
-    last = solve_smd(problem, n_iterations=500, step_size=1e-2).details["last"]
+    last = solve_smd(problem, n_iterations=500, step_size=1e-2).state.last
     average = solve_smd(problem, n_iterations=500, step_size=1e-2)
     assert last.occupancy.sum() == pytest.approx(1)
     assert (last.cost != average.cost).any()
@@ -209,7 +209,7 @@ def test_an_interrupt_keeps_the_whole_runs(problem, monkeypatch):
     monkeypatch.setattr(smd, "_progress", lambda wanted, total: Interrupter(25_000))
     solution = solve_smd(problem, n_iterations=10_000, step_size=1e-2, n_runs=8)
     assert not solution.finished
-    assert (solution.details["n_runs"], solution.n_iterations) == (2, 10_000)
+    assert (solution.stats["n_runs"], solution.n_iterations) == (2, 10_000)
 
 
 def test_the_progress_bar_counts_every_step(problem, capsys):
@@ -321,7 +321,7 @@ def test_a_real_ctrl_c_stops_all_threads_and_returns_the_longest_beginning(probl
     except KeyboardInterrupt as error:  # or it would end the whole test session
         pytest.fail(f"the interrupt was not handled: {error}")
     assert not solution.finished
-    assert solution.details["n_runs"] == 1
+    assert solution.stats["n_runs"] == 1
     assert solution.n_iterations > 10_000
     assert np.isfinite(solution.duality_gap)
     before = time.process_time()
@@ -351,14 +351,14 @@ def test_one_interrupt_ends_the_batches_that_have_not_begun_too(problem, monkeyp
     monkeypatch.setattr(smd, "_progress", lambda wanted, total: Once(25_000))
     solution = solve_smd(problem, n_iterations=20_000, step_size=1e-2, n_runs=4)
     assert not solution.finished
-    assert solution.details["n_runs"] == 1  # the second was interrupted
+    assert solution.stats["n_runs"] == 1  # the second was interrupted
 
 
 def test_going_on_remembers_weights_that_have_vanished_from_double_precision(problem):
     arguments = {"step_size": (1e-2, 5e-2), "seed": 1}
     whole = solve_smd(problem, n_iterations=60_000, **arguments)
     part = solve_smd(problem, n_iterations=30_000, **arguments)
-    assert (part.details["runs"][0].iterate.occupancy == 0).any()
+    assert (part.state.runs[0].iterate.occupancy == 0).any()
     rest = solve_smd(problem, n_iterations=30_000, initial=part, **arguments)
     np.testing.assert_allclose(rest.cost, whole.cost, atol=1e-9)
 
@@ -366,7 +366,7 @@ def test_going_on_remembers_weights_that_have_vanished_from_double_precision(pro
 def test_going_on_keeps_the_step_sizes(problem):
     part = solve_smd(problem, n_iterations=20_000)
     rest = solve_smd(problem, n_iterations=10, initial=part)
-    assert rest.details["step_sizes"] == part.details["step_sizes"]
+    assert rest.stats["step_sizes"] == part.stats["step_sizes"]
     with pytest.raises(ValueError, match="initial and epsilon exclude each other"):
         solve_smd(problem, epsilon=0.5, initial=part)
 
