@@ -18,8 +18,8 @@ from rlfd_gym.baselines.max_margin import max_margin
 from rlfd_gym.baselines.mwal import mwal
 from rlfd_gym.baselines.projection import projection
 from rlfd_gym.baselines.smd_hull import solve_smd_hull
-from rlfd_gym.beliefs.basis import scale_basis
-from rlfd_gym.problem.hull import HullProblem
+from rlfd_gym.beliefs import scale_basis
+from rlfd_gym.problem import HullProblem
 
 if TYPE_CHECKING:
     from rlfd_gym.baselines.causal_entropy import mce_irl

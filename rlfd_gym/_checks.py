@@ -42,6 +42,14 @@ def pair_vector(name: str, values: ArrayLike, n_pairs: int) -> FloatArray:
     return finite_vector(name, values, n_pairs, "feasible state-action pair (mdp.n_pairs)")
 
 
+def finite_array(name: str, values: ArrayLike) -> FloatArray:
+    """`values` as a float vector or table; a vector must be finite, a table may have gaps, which its reader judges."""
+    array = as_array(name, values, np.float64)
+    if array.ndim == 2:
+        return array
+    return finite_vector(name, array, array.size, "feasible state-action pair (mdp.n_pairs)")
+
+
 def nonnegative(name: str, vector: FloatArray) -> FloatArray:
     """`vector` itself, if no entry is below zero."""
     worst = int(np.argmin(vector)) if vector.size else 0
@@ -123,14 +131,6 @@ def lock(thing: object) -> None:
     for value in vars(thing).values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
-
-
-def prior_and_alpha(prior: ArrayLike | None, alpha: Any, n_pairs: int) -> tuple[FloatArray, float]:
-    """ĉ and α ≥ 0; without a prior α must be 0, and ĉ, which then does not matter, is 0 too."""
-    weight = number("alpha", alpha, 0.0)
-    if prior is None and weight > 0:
-        raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
-    return np.zeros(n_pairs) if prior is None else pair_vector("prior", prior, n_pairs).copy(), weight
 
 
 def discount_factor(value: Any) -> float:

@@ -22,7 +22,7 @@ MOVED = {
     "exact": "solvers.exact",
     "first_order": "solvers.matrix_free",
     "forward": "mdp.forward",
-    "hull": "problem.hull",
+    "hull": "problem.problem",
     "logs": "experts.logs",
     "occupancy": "mdp.occupancy",
     "oracles": "problem.black_box",

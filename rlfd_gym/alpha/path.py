@@ -118,8 +118,7 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         >>> path[0].distance > path[-1].distance
         True
     """
-    if not isinstance(problem, RLfDProblem):
-        raise TypeError(f"problem must be an RLfDProblem, got {type(problem).__name__}: the path needs exact solutions")
+    _checks.instance("problem", problem, RLfDProblem, "the path needs exact solutions")
     if problem.regulariser != "l2":
         raise ValueError(f'problem must have regulariser="l2" for a path, got {problem.regulariser!r}')
     if alphas is None:

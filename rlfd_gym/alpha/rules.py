@@ -22,7 +22,6 @@ r"""Rules that choose α from a path (`select_alpha`): what each assumes, and wh
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -99,10 +98,7 @@ def parse_rule(rule: str) -> tuple[str, float | None]:
     if not isinstance(rule, str):
         raise TypeError(f"rule must be a string, one of {', '.join(RULES)}; got {type(rule).__name__}: {rule!r}")
     name, colon, text = rule.partition(":")
-    if name not in RULES:
-        near = difflib.get_close_matches(name, RULES, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"rule must be one of {', '.join(RULES)}; got {rule!r}{hint}")
+    _checks.one_of("rule", name, RULES)
     if not colon:
         return name, None
     if name not in PARAMETERS:

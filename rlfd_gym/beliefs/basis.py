@@ -27,10 +27,10 @@ def scale_basis(basis: ArrayLike) -> FloatArray:
     return c / np.where(size > 0, size, 1.0)
 
 
-def check_basis(basis: ArrayLike, n_pairs: int, *, box: bool = True) -> FloatArray:
+def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = True) -> FloatArray:
     """`basis` as a finite (n_pairs, K) array, with its entries in [-1, 1] if `box` is set, or an error."""
     c = _matrix(basis)
-    if c.shape[0] != n_pairs:
+    if n_pairs is not None and c.shape[0] != n_pairs:
         raise ValueError(
             f"basis has shape {c.shape}, expected ({n_pairs}, K): one row per feasible state-action pair "
             "(mdp.n_pairs), one column per feature"
@@ -39,12 +39,13 @@ def check_basis(basis: ArrayLike, n_pairs: int, *, box: bool = True) -> FloatArr
         column = int(np.argmax(np.abs(c).max(axis=0)))
         raise ValueError(
             f"basis must have its entries in [-1, 1], but column {column} reaches {np.abs(c[:, column]).max():g}; "
-            "rlfd_gym.baselines.scale_basis(basis) divides each column by its largest absolute value"
+            "rlfd_gym.beliefs.scale_basis(basis) divides each column by its largest absolute value"
         )
     return c
 
 
 def _matrix(basis: ArrayLike) -> FloatArray:
+    """Return `basis` as a finite matrix with a row and a column at least, or raise an error."""
     c = np.asarray(_checks.as_array("basis", basis, np.float64))
     if c.ndim != 2 or 0 in c.shape:
         raise ValueError(f"basis has shape {c.shape}, expected (n_pairs, K), both at least 1")

@@ -63,8 +63,7 @@ def occupancy_from_demonstrations(
         >>> occupancy_from_demonstrations([stays_once_then_moves], mdp).tolist()
         [0.5, 0.25, 0.25]
     """
-    if not isinstance(mdp, TabularMDP):
-        raise TypeError(f"mdp must be a TabularMDP, got {type(mdp).__name__}; see TabularMDP.from_env")
+    _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     if isinstance(demonstrations, np.ndarray):
         _check_discounting(discounting)
         return _given_occupancy(demonstrations, mdp)
@@ -152,9 +151,7 @@ def estimate_occupancy(
 
 def demonstrated_pairs(read: Demonstrations, mdp: TabularMDP) -> IntArray:
     """The pair of each transition, or an error that names the first transition the MDP does not have."""
-    feasible = np.zeros((mdp.n_states, mdp.n_actions), dtype=bool)
-    feasible[mdp.pair_states, mdp.pair_actions] = True
-    check_known(read, feasible)
+    check_known(read, mdp.feasible)
     return mdp.pair_index(read.states, read.actions)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rlfd_gym.problem.black_box import BlackBoxProblem
-from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.problem import HullProblem, RLfDProblem
+from rlfd_gym.problem.protocol import Point, Problem
 from rlfd_gym.problem.solution import Apprentice, History, Solution
 
-__all__ = ["Apprentice", "BlackBoxProblem", "History", "RLfDProblem", "Solution"]
+__all__ = ["Apprentice", "BlackBoxProblem", "History", "HullProblem", "Point", "Problem", "RLfDProblem", "Solution"]

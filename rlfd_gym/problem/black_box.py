@@ -13,9 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._checks import IntArray
+from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.experts.sampled import SampledExpert
-from rlfd_gym.problem.problem import REGULARISERS, ConvergenceTheorem
+from rlfd_gym.mdp.pairs import Pairs
+from rlfd_gym.problem.problem import near_prior
+from rlfd_gym.problem.protocol import Problem
 
 
 class TransitionOracle(Protocol):
@@ -26,8 +30,8 @@ class TransitionOracle(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class BlackBoxProblem(ConvergenceTheorem):
+@dataclass(frozen=True, eq=False, init=False)
+class BlackBoxProblem(Problem):
     """RLfD_α with a transition oracle and a sampled expert in the place of P and μ_E.
 
     Args:
@@ -54,17 +58,14 @@ class BlackBoxProblem(ConvergenceTheorem):
 
     oracle: TransitionOracle
     expert: SampledExpert
+    belief: NearPrior
+    pairs: Pairs
     n_states: int
     n_actions: int
+    n_pairs: int
     discount: float
-    prior: FloatArray = field(repr=False)
-    alpha: float
-    pair_states: IntArray = field(repr=False)
-    pair_actions: IntArray = field(repr=False)
     state_starts: IntArray = field(repr=False)
     expert_pairs: IntArray = field(repr=False)
-    n_pairs: int
-    regulariser: str = "l2"
 
     def __init__(
         self,
@@ -82,30 +83,25 @@ class BlackBoxProblem(ConvergenceTheorem):
         """Check, and number the feasible pairs."""
         if not callable(getattr(oracle, "sample_next", None)):
             raise TypeError(f"oracle must have a method sample_next(states, actions, rng), got {type(oracle).__name__}")
-        if not isinstance(expert, SampledExpert):
-            raise TypeError(f"expert must be a SampledExpert, got {type(expert).__name__}")
+        _checks.instance("expert", expert, SampledExpert)
         shape = (_checks.integer("n_states", n_states, 1), _checks.integer("n_actions", n_actions, 1))
         mask = np.ones(shape, dtype=bool) if feasible is None else np.asarray(feasible)
         if mask.shape != shape or mask.dtype != np.bool_ or not mask.any(axis=1).all():
             raise ValueError(f"feasible must be a boolean array of shape {shape} with an action in every state")
-        states, actions = np.nonzero(mask)
-        number = np.cumsum(mask).reshape(shape) - 1
         self._check_expert(expert, mask)
-        guess, weight = _checks.prior_and_alpha(prior, alpha, len(states))
+        pairs = Pairs.of_mask(mask)
+        norm = _checks.one_of("regulariser", regulariser, NORMS)
         values = {
             "oracle": oracle,
             "expert": expert,
+            "belief": near_prior(prior, alpha, norm, pairs.n_pairs).over(pairs),
+            "pairs": pairs,
             "n_states": shape[0],
             "n_actions": shape[1],
+            "n_pairs": pairs.n_pairs,
             "discount": _checks.discount_factor(discount),
-            "prior": guess,
-            "alpha": weight,
-            "regulariser": _checks.one_of("regulariser", regulariser, REGULARISERS),
-            "pair_states": states,
-            "pair_actions": actions,
-            "state_starts": np.concatenate([[0], np.cumsum(mask.sum(axis=1))]),
-            "expert_pairs": number[expert.states, expert.actions],
-            "n_pairs": len(states),
+            "state_starts": pairs.state_starts,
+            "expert_pairs": pairs.pair_index(expert.states, expert.actions),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -115,6 +111,21 @@ class BlackBoxProblem(ConvergenceTheorem):
         """Unpickled arrays are writeable: lock them again."""
         self.__dict__.update(state)
         _checks.lock(self)
+
+    @property
+    def pair_states(self) -> IntArray:
+        """The state of each pair."""
+        return self.pairs.pair_states
+
+    @property
+    def pair_actions(self) -> IntArray:
+        """The action of each pair."""
+        return self.pairs.pair_actions
+
+    @property
+    def expert_vector(self) -> IntArray:
+        """The expert in numbers, for the fingerprint."""
+        return self.expert_pairs
 
     @staticmethod
     def _check_expert(expert: SampledExpert, mask: np.ndarray[Any, Any]) -> None:

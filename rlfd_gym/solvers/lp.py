@@ -48,7 +48,7 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
     from scipy.optimize import linprog  # slow to load
 
     mdp, n, n_states = problem.mdp, problem.n_pairs, problem.n_states
-    expert, alpha, prior = n * problem.expert, n * problem.pair_alpha, np.clip(problem.prior, -1.0, 1.0)
+    expert, alpha, prior = n * problem.expert, n * problem.belief.pair_alpha, np.clip(problem.prior, -1.0, 1.0)
     flow, identity = mdp.flow_matrix(), sp.eye_array(n_states)
     far = np.flatnonzero(expert > alpha)  # elsewhere μ cannot be below μ_E - α
     sums = np.repeat([0.0, 1.0, -1.0], [2 * n + far.size, n_states, n_states])

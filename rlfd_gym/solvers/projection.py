@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
@@ -54,7 +53,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
         True
     """
     problem = RLfDProblem(mdp, expert)
-    guess = _checks.pair_vector("prior", prior, mdp.n_pairs)
+    guess = mdp.pairs(prior, "prior")
     taken = problem.expert > SUPPORT
     cost, value, multiplier, iterations = _projection(mdp, guess, taken)
     cost, value = _explaining(mdp, cost, value, taken)

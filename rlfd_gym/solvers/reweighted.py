@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
@@ -56,7 +57,7 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
 
     Returns:
         The solution of the last linear program. **`upper`, `lower` and the gap are those of that program**, the
-        weighted problem in `stats["weighted_problem"]`: they prove that the round was solved, and say nothing about
+        problem with the weights in `stats["weights"]`: they prove that the round was solved, and say nothing about
         ℓ0 or about the logarithms above. `stats` also has, per round, `"objective"`, the sum of logarithms plus
         regret, and `"at_prior"`, the share of pairs exactly at the prior.
 
@@ -71,13 +72,12 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
         >>> first < last == share_at_prior(problem, solution.cost), solution.duality_gap < 1e-9
         (True, True)
     """
-    if not isinstance(problem, RLfDProblem):
-        raise TypeError(f"problem must be an RLfDProblem, got {type(problem).__name__}")
-    if problem.regulariser != "l1" or problem.weights is not None or problem.alpha == 0:
+    belief = _checks.instance("problem", problem, RLfDProblem).belief
+    if not isinstance(belief, NearPrior) or belief.norm != "l1" or belief.weights is not None or belief.alpha == 0:
         raise ValueError(
             f'problem must have regulariser="l1", alpha > 0 and no weights, which are chosen here; it has '
             f"regulariser={problem.regulariser!r}, alpha={problem.alpha:g}"
-            f"{'' if problem.weights is None else ' and weights'}"
+            f"{'' if getattr(belief, 'weights', None) is None else ' and weights'}"
         )
     rounds = _checks.integer("n_rounds", n_rounds, 1)
     size = _checks.number("delta", delta, 0.0, np.inf, open_ends=True)
@@ -85,7 +85,7 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
     cost = np.full(problem.n_pairs, np.inf)
     objective, at_prior = [], []
     for _ in range(rounds):
-        weighted = RLfDProblem(problem.mdp, problem.expert, problem.prior, problem.alpha, "l1", weights)
+        weighted = problem.with_belief(replace(belief, weights=weights))
         solution = solve_exact(weighted)
         before, cost = cost, solution.cost
         moved = np.abs(cost - problem.prior)
@@ -98,13 +98,13 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
     return replace(
         solution,
         method="reweighted-l1",
-        stats={"weighted_problem": weighted, "objective": objective, "at_prior": at_prior},
+        stats={"weights": weighted.belief.weights, "objective": objective, "at_prior": at_prior},
     )
 
 
 def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
     """The share of pairs whose cost is exactly the prior, cut to the box: to 1e-9, ten times HiGHS' tolerance."""
-    c = _checks.pair_vector("cost", cost, problem.n_pairs)
+    c = problem.mdp.pairs(cost, "cost")
     return float(np.mean(np.abs(c - np.clip(problem.prior, -1.0, 1.0)) <= AT_PRIOR))
 
 

@@ -13,6 +13,7 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.experts.demonstrations import Demonstrations
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.mdp import adapters
+from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.black_box import BlackBoxProblem
 from rlfd_gym.problem.problem import RLfDProblem
 

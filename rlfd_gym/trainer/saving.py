@@ -1,4 +1,4 @@
-"""Experts and solutions as named arrays and a JSON header, and back: what a trainer saves to go on from."""
+"""Experts and solutions as named arrays and a JSON header, and back: what a trainer saves to continue from."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.experts.sampled import SampledExpert
-from rlfd_gym.problem.black_box import BlackBoxProblem
-from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem import BlackBoxProblem, Point, RLfDProblem
 from rlfd_gym.problem.solution import History, Solution
-from rlfd_gym.solvers.smd.solve import SmdState, _fingerprint, _RunState
+from rlfd_gym.solvers.smd import Checkpoint, SmdState
 
 VECTORS = ("policy", "occupancy", "cost", "value")
 NUMBERS = ("upper", "lower", "method", "n_iterations", "finished")
-POINT = ("cost", "value", "occupancy")
+RUN = ("pair_buffer", "state_buffer", "tree", "clock")
 SAME_BOUNDS = 1e-6  # bounds on an optimum that differ by less are the same; another machine rounds otherwise
 SAMPLES = ("states", "actions", "next_states", "weights")
 
@@ -41,42 +40,22 @@ def pack(solution: Solution) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays = {f"solution.{name}": getattr(solution, name) for name in VECTORS if getattr(solution, name) is not None}
     arrays |= {f"history.{item.name}": getattr(solution.history, item.name) for item in fields(History)}
     header: dict[str, Any] = {name: getattr(solution, name) for name in NUMBERS}
-    state = solution.state
-    header["stats"] = solution.stats
+    header["stats"], state = solution.stats, solution.state
     if state is not None:
         header["step_sizes"] = state.step_sizes
-        arrays |= {f"last.{name}": getattr(state.last, name) for name in POINT}
-    runs = () if state is None else state.runs
-    header["runs"] = [{"count": run.count, "generator": run.generator.bit_generator.state} for run in runs]
-    for part in ("iterate", "average") if runs else ():
-        for name in POINT:
-            arrays[f"runs.{part}.{name}"] = np.stack([getattr(getattr(run, part), name) for run in runs])
-    if runs and all(run.log_weight is not None for run in runs):
-        arrays["runs.log_weight"] = np.stack([run.log_weight for run in runs])
+        header["generators"] = [checkpoint.generator.bit_generator.state for checkpoint in state.runs]
+        arrays |= {f"last.{name}": getattr(state.last, name) for name in Point._fields}
+        arrays |= {f"runs.{name}": np.stack([getattr(c.run, name) for c in state.runs]) for name in RUN if state.runs}
     return header, arrays
 
 
 def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLfDProblem | BlackBoxProblem) -> Solution:
     """The solution of a problem that `pack` took apart."""
-    from rlfd_gym.solvers.smd.kernels import Point  # compiled: loaded when needed
-
-    def point(prefix: str, row: int | None = None) -> Point:
-        columns = (arrays[f"{prefix}.{name}"] for name in POINT)
-        return Point(*(column if row is None else column[row] for column in columns))
-
-    runs = tuple(
-        _RunState(
-            generator(run["generator"]),
-            count=run["count"],
-            iterate=point("runs.iterate", row),
-            log_weight=arrays["runs.log_weight"][row] if "runs.log_weight" in arrays else None,
-            average=point("runs.average", row),
-        )
-        for row, run in enumerate(header["runs"])
-    )
     state = None
     if "step_sizes" in header:
-        state = SmdState(tuple(header["step_sizes"]), runs, point("last"), _fingerprint(problem))
+        last = Point(*(arrays[f"last.{name}"] for name in Point._fields))
+        runs = _unpack_runs(header["generators"], arrays, problem)
+        state = SmdState(tuple(header["step_sizes"]), runs, last, problem.fingerprint())
     solution = Solution(
         **{name: arrays.get(f"solution.{name}") for name in VECTORS},  # type: ignore[arg-type]
         **{name: header[name] for name in NUMBERS},
@@ -90,6 +69,25 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: RLf
         if not np.allclose(proved, (solution.upper, solution.lower), rtol=SAME_BOUNDS, atol=SAME_BOUNDS):
             raise ValueError("it was saved for another environment, whose transitions give the solution other bounds")
     return solution
+
+
+def _unpack_runs(
+    generators: list[dict[str, Any]], arrays: dict[str, NDArray[Any]], problem: RLfDProblem | BlackBoxProblem
+) -> tuple[Checkpoint, ...]:
+    """The runs of a solve, their fixed parts taken from the problem rather than from the file."""
+    from rlfd_gym.solvers.smd import records  # compiled: loaded when needed
+
+    runs = []
+    for number, bits in enumerate(generators):
+        uniform = Point(np.zeros(problem.n_pairs), np.zeros(problem.n_states), np.full(problem.n_pairs, 1.0))
+        run = records.start(problem, uniform)
+        fixed = {name: run.pairs[name].copy() for name in ("prior", "row", "state", "row_length")}
+        for name in RUN:
+            getattr(run, name)[...] = arrays[f"runs.{name}"][number]
+        for name, values in fixed.items():
+            run.pairs[name] = values
+        runs.append(Checkpoint(run, generator(bits)))
+    return tuple(runs)
 
 
 def generator(state: dict[str, Any]) -> np.random.Generator:

@@ -29,14 +29,15 @@ from tqdm.auto import tqdm
 from rlfd_gym import _checks, _files
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.alpha import AlphaChoice, alpha_path, parse_rule, select_alpha
+from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.experts import demonstrations as demos
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.sampled import SampledExpert, sampled_expert
 from rlfd_gym.problem.black_box import BlackBoxProblem
-from rlfd_gym.problem.problem import REGULARISERS, RLfDProblem
+from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
-from rlfd_gym.solvers.smd.solve import keeps_runs, solve_smd
+from rlfd_gym.solvers.smd import keeps_runs, solve_smd
 from rlfd_gym.trainer import saving as _archive
 from rlfd_gym.trainer.env_model import World
 from rlfd_gym.trainer.policy import TablePolicy
@@ -49,7 +50,7 @@ MODEL_ITERATIONS = 5_000_000  # a second or so
 BLACK_BOX_ITERATIONS = 50_000
 LARGE_GAP = 0.5  # for costs in [-1, 1]
 LOGS = 10  # per call of train, unless log_interval says otherwise
-FORMAT, VERSION = "rlfd_gym.RLfDTrainer", 1
+FORMAT, VERSION = "rlfd_gym.RLfDTrainer", 2
 
 Prior = ArrayLike | Callable[[int, int], float]
 
@@ -132,7 +133,7 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
             ("solver", solver, SOLVERS),
             ("policy_kind", policy_kind, POLICY_KINDS),
             ("discounting", discounting, demos.DISCOUNTINGS),
-            ("regulariser", regulariser, REGULARISERS),
+            ("regulariser", regulariser, NORMS),
         ):
             _checks.one_of(name, value, known)
         if self._world.mdp is None and (solver == "exact" or policy_kind == "greedy"):
@@ -416,25 +417,26 @@ class RLfDTrainer(DemonstrationAlgorithm[TransitionsMinimal]):
         end = done + steps
         promise = problem.accuracy(end) if done == 0 and self.step_size is None else None
         with tqdm(total=steps, unit="step", unit_scale=True, desc="SMD-RLfD", disable=not progress_bar) as bar:
-            while done < end:
+
+            def adopt(part: Solution) -> bool:
                 before = self._solution
-                part = solve_smd(
-                    problem,
-                    n_iterations=min(interval, end - done),
-                    step_size=self.step_size,
-                    n_runs=runs,
-                    n_jobs=self.n_jobs,
-                    seed=self._seed,
-                    record_every=interval if isinstance(problem, RLfDProblem) else None,
-                    initial=before,
-                    total_iterations=end,
-                )
-                bar.update(part.n_iterations - done)
-                done = part.n_iterations
+                bar.update(part.n_iterations - bar.n - done)
                 self._adopt(part)
                 self._log(before, promise)
-                if not part.finished or (callback is not None and callback(done) is False):
-                    break
+                return callback is None or callback(part.n_iterations) is not False
+
+            solve_smd(
+                problem,
+                n_iterations=steps,
+                step_size=self.step_size,
+                n_runs=runs,
+                n_jobs=self.n_jobs,
+                seed=self._seed,
+                record_every=interval if isinstance(problem, RLfDProblem) else None,
+                initial=self._solution,
+                callback=adopt,
+                callback_every=interval,
+            )
 
     def _adopt(self, solution: Solution) -> None:
         """Take a solution as what was learned."""

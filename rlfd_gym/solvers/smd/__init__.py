@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlfd_gym.solvers.smd.runs import Checkpoint, SmdState, keeps_runs
 from rlfd_gym.solvers.smd.solve import Seed, solve_smd
 
-__all__ = ["Seed", "solve_smd"]
+__all__ = ["Checkpoint", "Seed", "SmdState", "keeps_runs", "solve_smd"]

@@ -1,6 +1,6 @@
 r"""Weights in a simplex: the cost Cw they stand for, and their mirror step.
 
-**The step.** Mirror descent with the entropy on the weights w of a basis C, with the estimator of `hull`:
+**The step.** Mirror descent with the entropy on the weights w of a basis C, with the estimator of `rlfd_gym.beliefs.hull`:
 
     w ← normalise(w ∘ exp(-(a Cᵢ + η (C_e - C_j))))                                         a = η n 2α (Cᵢw - ĉᵢ)
 
@@ -26,8 +26,9 @@ def combine(basis, weight, i):
 
 
 @inlined
-def mirror_step(basis, log_weight, weight, weight_sum, drift, eta, i, j, e):
+def mirror_step(mixture, drift, eta, i, j, e):
     """One step of the weights, added to their sum; `drift` is a of the module docstring."""
+    basis, log_weight, weight, weight_sum = mixture.basis, mixture.log_weight, mixture.weight, mixture.weight_sum
     largest = -np.inf
     for k in range(len(weight)):
         log_weight[k] -= drift * basis[i, k] + eta * (basis[e, k] - basis[j, k])

@@ -1,0 +1,94 @@
+r"""What every belief about the cost has to say.
+
+A *belief* is a closed convex set 𝒞 of costs that are held possible, with a convex penalty Ω ≥ 0 for how much each of
+them is held against. With the expert's occupancy μ_E, the learning problem is one line for all beliefs:
+
+    min over c ∈ 𝒞  of  Ω(c) + the expert's regret under c
+        =  max over occupancies μ  of  min over c ∈ 𝒞  of  Ω(c) + <d, c>,          d = μ_E - μ.
+
+The costs of a belief are written in coordinates of its own: c = C(x). For `NearPrior` x is the cost itself, for `Hull`
+it is the mixture w of a basis, c = Cw. A belief says what x may be, what its inner minimum is, and how far a given x is
+from it; `rlfd_gym.problem` turns this into certified bounds, and solvers into answers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.pairs import Pairs
+
+SomeBelief = TypeVar("SomeBelief", bound="Belief")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Belief(ABC):
+    """Which costs are held possible, and how much each is held against.
+
+    Attributes:
+        prior: ĉ, the guess of the cost that the penalty is about.
+        alpha: α ≥ 0, how much the penalty weighs.
+    """
+
+    prior: FloatArray = field(repr=False)
+    alpha: float
+
+    def with_alpha(self: SomeBelief, alpha: float) -> SomeBelief:
+        """Return the same belief with another α."""
+        return replace(self, alpha=alpha)
+
+    @abstractmethod
+    def over(self: SomeBelief, pairs: Pairs) -> SomeBelief:
+        """Return the belief with its vectors checked against an environment's pairs, and its tables as vectors."""
+
+    @abstractmethod
+    def cost(self, x: FloatArray) -> FloatArray:
+        """Return the cost C(x), over pairs."""
+
+    @abstractmethod
+    def vector(self, x: Any) -> FloatArray:
+        """Return x as a finite vector of the right length, or raise an error."""
+
+    @abstractmethod
+    def check(self, x: FloatArray) -> FloatArray:
+        """Return x itself if C(x) is in 𝒞, up to rounding, which is removed; else raise an error."""
+
+    @abstractmethod
+    def penalty(self, cost: FloatArray) -> float:
+        """Return Ω(c)."""
+
+    @abstractmethod
+    def best(self, d: FloatArray) -> FloatArray:
+        """Return an x that minimises Ω(C(x)) + <d, C(x)> over 𝒞."""
+
+    @abstractmethod
+    def excess(self, x: FloatArray, d: FloatArray) -> float:
+        """Return by how much Ω + <d, c> falls between x and its minimum: a sum without a negative term."""
+
+    @abstractmethod
+    def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
+        """Return the (sub)gradient of Ω(C(x)) + <d, C(x)> in x: what Algorithm 1 estimates from samples."""
+
+    @abstractmethod
+    def second_moment(self, bound: str) -> float:
+        """Return a bound on E‖g‖² for Algorithm 1's estimator g of the gradient in x."""
+
+    @abstractmethod
+    def start(self, rng: np.random.Generator, uniform: bool) -> FloatArray:
+        """Draw an x to start Algorithm 1 from; with `uniform`, the middle of a simplex."""
+
+    def _fill(self, **values: Any) -> None:
+        """Set the fields of the frozen dataclass, and lock their arrays."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        _checks.lock(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled arrays are writeable: lock them again."""
+        self.__dict__.update(state)
+        _checks.lock(self)

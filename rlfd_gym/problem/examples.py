@@ -1,0 +1,58 @@
+"""The paper's instances, each built in one place and used by docs, tests and scripts.
+
+>>> inventory(alpha=0.1).n_pairs, gridworld().n_pairs
+(136, 400)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlfd_gym.experts.made_up import noisy_expert
+from rlfd_gym.problem.problem import RLfDProblem
+
+if TYPE_CHECKING:
+    from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv
+
+EXPERT_PRICES = (5, 8, 15)  # order, holding, sell: the expert overestimates the cost of holding stock
+PRIOR_PRICES = (4, 2, 14)  # a guess near the truth
+
+
+def inventory_env(**options: Any) -> InventoryEnv:
+    """Make the paper's inventory; `options` are those of `rlfd_gym.envs.InventoryEnv`."""
+    from rlfd_gym.envs import InventoryEnv  # the library's core knows no Gymnasium but here
+
+    return InventoryEnv(**options)
+
+
+def inventory(alpha: float = 0.0, *, regulariser: str = "l2", **options: Any) -> RLfDProblem:
+    """Pose the paper's inventory problem: an expert that overestimates the holding cost, a prior near the truth."""
+    env = inventory_env(**options)
+    expert = env.mdp.optimal(env.cost_for(*EXPERT_PRICES)).occupancy
+    return RLfDProblem(env.mdp, expert, env.cost_for(*PRIOR_PRICES), alpha, regulariser)
+
+
+def gridworld_env(size: int = 10, **options: Any) -> WindyGridworldEnv:
+    """Make the paper's windy gridworld of size × size cells; `options` are those of its environment."""
+    from rlfd_gym.envs import WindyGridworldEnv  # the library's core knows no Gymnasium but here
+
+    return WindyGridworldEnv(height=size, width=size, **options)
+
+
+def gridworld(
+    size: int = 10,
+    noise: float = 0.3,
+    alpha: float = 0.0,
+    *,
+    known: float = 0.5,
+    seed: int = 0,
+    regulariser: str = "l2",
+    **options: Any,
+) -> RLfDProblem:
+    """Pose a windy gridworld: an expert that acts at random with probability `noise`, a prior that knows a share.
+
+    The prior knows the share `known` of obstacles and goals, drawn by `seed`.
+    """
+    env = gridworld_env(size, **options)
+    expert = noisy_expert(env.mdp, env.cost, noise)
+    return RLfDProblem(env.mdp, expert, env.partial_prior(known, seed=seed), alpha, regulariser)

@@ -1,0 +1,165 @@
+"""Three operations on a node of the sum tree as vector code, and what each means in plain Python.
+
+LLVM turns the plain form into branches, which a processor mispredicts half of the time. The vector code is written in
+LLVM's own language, so a new release of llvmlite might refuse it: the plain form, which gives the same numbers to the
+bit, is used then, with a warning.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from rlfd_gym._compiled import compiled, inlined
+
+FAN = 8  # children per node: 8 doubles are one cache line
+
+
+@inlined
+def plain_prefetch(array, index):
+    """Ask for nothing."""
+
+
+@inlined
+def plain_scan(tree, node, x):
+    """(child, x - sum of the children before it) for the child of a node in which x falls, at most the last one."""
+    sums = tree[node].copy()
+    for shift in (1, 2, 4):  # inclusive prefix sums in log2(8) rounds
+        for lane in range(FAN - 1, shift - 1, -1):
+            sums[lane] += sums[lane - shift]
+    child, before = 0, 0.0
+    for lane in range(FAN - 1):
+        if x >= sums[lane]:
+            child += 1
+            before = max(before, sums[lane])
+    return np.int64(child), x - before
+
+
+@inlined
+def plain_set(tree, node, child, weight):
+    """Set one child of a node; returns the sum of its children, all added anew."""
+    tree[node, child] = weight
+    entries = tree[node]
+    even = (entries[0] + entries[4]) + (entries[2] + entries[6])
+    return even + ((entries[1] + entries[5]) + (entries[3] + entries[7]))
+
+
+@intrinsic
+def vector_prefetch(typingctx, array, index):
+    """Ask for the cache line at array[index] without waiting for it."""
+
+    def codegen(context, builder, signature, args):
+        line = _line(context, builder, signature.args[0], args)
+        flag = ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [line.type, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        builder.call(function, [line, flag(0), flag(3), flag(1)])  # to read; keep in all levels; data cache
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+@intrinsic
+def vector_scan(typingctx, tree, node, x):
+    """(child, x - sum of the children before it) for the child of a node in which x falls, at most the last one.
+
+    `plain_scan` as eight-wide vector code.
+    """
+
+    def codegen(context, builder, signature, args):
+        width = ir.IntType(32)
+        vector = ir.VectorType(ir.DoubleType(), FAN)
+        lanes = ir.VectorType(width, FAN)
+        zeros = ir.Constant(vector, [0.0] * FAN)
+        last_lane = FAN - 1
+
+        load = builder.load(builder.bitcast(_line(context, builder, signature.args[0], args), vector.as_pointer()))
+        load.align = 8  # as fast when the line is aligned, and safe when a copy of the tree is not
+        sums = load
+        for shift in (1, 2, 4):  # inclusive prefix sums in log2(8) rounds; lane 8 of the pair (sums, zeros) is a 0
+            lane = [FAN if target < shift else target - shift for target in range(FAN)]
+            sums = builder.fadd(sums, builder.shuffle_vector(sums, zeros, ir.Constant(lanes, lane)))
+        sums = builder.insert_element(sums, ir.Constant(ir.DoubleType(), math.inf), width(last_lane))
+        passed = builder.fcmp_ordered(">=", _splat(builder, args[2]), sums)
+        child = builder.ctpop(builder.bitcast(passed, ir.IntType(FAN)))
+        before = builder.select(passed, sums, zeros)
+        for shift in (4, 2, 1):  # maximum over the lanes
+            lane = ir.Constant(lanes, [(target + shift) % FAN for target in range(FAN)])
+            other = builder.shuffle_vector(before, before, lane)
+            before = builder.select(builder.fcmp_ordered(">", before, other), before, other)
+        rest = builder.fsub(args[2], builder.extract_element(before, width(0)))
+        return context.make_tuple(builder, signature.return_type, [builder.zext(child, ir.IntType(64)), rest])
+
+    return types.Tuple((types.int64, types.float64))(tree, types.int64, types.float64), codegen
+
+
+@intrinsic
+def vector_set(typingctx, tree, node, child, weight):
+    """Set one child of a node; returns the sum of its children, all added anew.
+
+    `plain_set`, with a vector that is read, changed and written as a whole: reading a vector from just written scalars
+    (or the other way round, in the next draw) would stall.
+    """
+
+    def codegen(context, builder, signature, args):
+        width = ir.IntType(32)
+        vector = ir.VectorType(ir.DoubleType(), FAN)
+        lanes = ir.VectorType(width, FAN)
+        line = builder.bitcast(_line(context, builder, signature.args[0], args), vector.as_pointer())
+        load = builder.load(line)
+        load.align = 8
+        index = _splat(builder, builder.trunc(args[2], width))
+        chosen = builder.icmp_signed("==", index, ir.Constant(lanes, list(range(FAN))))
+        entries = builder.select(chosen, _splat(builder, args[3]), load)
+        store = builder.store(entries, line)
+        store.align = 8
+        for shift in (4, 2, 1):
+            lane = ir.Constant(lanes, [(target + shift) % FAN for target in range(FAN)])
+            entries = builder.fadd(entries, builder.shuffle_vector(entries, entries, lane))
+        return builder.extract_element(entries, width(0))
+
+    return types.float64(tree, types.int64, types.int64, types.float64), codegen
+
+
+def _splat(builder, scalar):
+    """Code for a vector of FAN times the same number."""
+    vector = ir.Constant(ir.VectorType(scalar.type, FAN), ir.Undefined)
+    vector = builder.insert_element(vector, scalar, ir.IntType(32)(0))
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), FAN), [0] * FAN))
+
+
+def _line(context, builder, array_type, args):
+    """Code for the address of array[index] (contiguous, first axis); args = (array, index, ...)."""
+    array = context.make_array(array_type)(context, builder, args[0])
+    stride = cgutils.unpack_tuple(builder, array.strides)[0]
+    base = builder.ptrtoint(array.data, ir.IntType(64))
+    return builder.inttoptr(builder.add(base, builder.mul(args[1], stride)), ir.IntType(8).as_pointer())
+
+
+@compiled
+def _trial(tree):
+    """Use each of the three once."""
+    vector_prefetch(tree, 0)
+    total = vector_set(tree, 0, 0, 1.0)
+    return total, vector_scan(tree, 0, 0.5)
+
+
+def _vector_code_works() -> bool:
+    """Compile and run the vector code on a single node; warn if that fails."""
+    try:
+        return _trial(np.zeros((1, FAN))) == (1.0, (0, 0.5))
+    except Exception as error:  # whatever numba and llvmlite may raise
+        warnings.warn(f"no vector code for the sum tree ({error}): Algorithm 1 is slower", RuntimeWarning, stacklevel=2)
+        return False
+
+
+if _vector_code_works():
+    prefetch, node_scan, node_set = vector_prefetch, vector_scan, vector_set
+else:
+    prefetch, node_scan, node_set = plain_prefetch, plain_scan, plain_set

@@ -1,0 +1,79 @@
+"""Draws made ahead, so that memory is asked for before it is needed. It changes the speed of Algorithm 1, nothing else.
+
+Draws that do not depend on the iterate are made for a block of steps ahead, in passes, each of which prefetches what the
+next one reads. For j, which does depend on the iterate, a pass samples from the tree as it is at the start of the block:
+a hint what to prefetch, never used as the sample.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlfd_gym._compiled import compiled
+from rlfd_gym.solvers.smd.alias import alias_draw
+from rlfd_gym.solvers.smd.intrinsics import FAN, prefetch
+from rlfd_gym.solvers.smd.records import ANCHOR, EXPERT, EXPERT_NEXT, TRIED, TRIED_NEXT, VISITED, VISITED_NEXT
+from rlfd_gym.solvers.smd.tree import node_draw, tree_total
+
+
+@compiled
+def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
+    """Make the draws of a block of steps that do not depend on the iterate; prefetch what the next pass reads."""
+    n = len(pairs)
+    for t in range(len(draws)):
+        i = int(draws[t, ANCHOR] * n)
+        k = int(draws[t, TRIED] * n)
+        samples[t, ANCHOR] = i
+        samples[t, TRIED] = k
+        prefetch(expert, int(draws[t, EXPERT] * len(expert)))
+        prefetch(pairs, k)
+        prefetch(pairs, i)
+        prefetch(tree, k // FAN)
+    for t in range(len(draws)):
+        e = np.int64(alias_draw(expert, 0, len(expert), draws[t, EXPERT]))
+        samples[t, EXPERT] = e
+        prefetch(pairs, e)
+        pair = pairs[samples[t, TRIED]]
+        prefetch(slots, pair.row + int(draws[t, TRIED_NEXT] * pair.row_length))
+        prefetch(states, np.int64(pair.state))
+    for t in range(len(draws)):
+        pair = pairs[samples[t, EXPERT]]
+        prefetch(slots, pair.row + int(draws[t, EXPERT_NEXT] * pair.row_length))
+        prefetch(states, np.int64(pair.state))
+        pair = pairs[samples[t, TRIED]]
+        then = np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, TRIED_NEXT]))
+        samples[t, TRIED_NEXT] = then
+        prefetch(states, then)
+    for t in range(len(draws)):
+        pair = pairs[samples[t, EXPERT]]
+        then = np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, EXPERT_NEXT]))
+        samples[t, EXPERT_NEXT] = then
+        prefetch(states, then)
+
+
+@compiled
+def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest):
+    """Prefetch what the draws from mu of a block will probably lead to: draws from mu as it is now, level by level."""
+    z = tree_total(tree, levels)
+    for t in range(len(draws)):
+        samples[t, VISITED] = 0
+        rest[t] = draws[t, VISITED] * z
+        for level in range(1, min(4, len(levels))):
+            prefetch(tree, levels[level] + samples[t, TRIED] // FAN ** (level + 1))
+    for level in range(len(levels) - 1, -1, -1):
+        for t in range(len(draws)):
+            pair = np.int64(samples[t, VISITED])
+            child, rest[t] = node_draw(tree, levels[level] + pair, rest[t])
+            pair = FAN * pair + child
+            samples[t, VISITED] = pair
+            if level > 0:
+                prefetch(tree, levels[level - 1] + pair)
+            else:
+                prefetch(pairs, pair)
+    for t in range(len(draws)):
+        pair = pairs[samples[t, VISITED]]
+        prefetch(slots, pair.row + int(draws[t, VISITED_NEXT] * pair.row_length))
+        prefetch(states, np.int64(pair.state))
+    for t in range(len(draws)):
+        pair = pairs[samples[t, VISITED]]
+        prefetch(states, np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, VISITED_NEXT])))

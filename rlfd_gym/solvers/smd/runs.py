@@ -1,0 +1,248 @@
+"""Runs of Algorithm 1: what each does, where it stands, and their sum.
+
+A `Checkpoint` is the run itself with its random generator: a copy of it continues exactly, to the bit. Runs are made in
+batches, whose sums are added in order, so that the result does not depend on how many run at a time.
+
+Ctrl-C stops a solve. Where one run is made at a time, what there is by then is an answer: whole runs, or if there is
+none, the beginning of the first. In a parallel solve it stops the other threads and is raised.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.problem import BlackBoxProblem, Point, Problem, RLfDProblem
+
+if TYPE_CHECKING:
+    from rlfd_gym.solvers.smd.records import Run
+
+CHUNK = 4096  # steps between looks at the clock: draws stay in the second-level cache
+BATCH_STEPS = 4_000_000  # runs are batched to about this many steps, so that handing them out costs little
+RESUME_BYTES = 2**29  # the runs are kept for `initial=` up to this size
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every run does: that many more steps, of these sizes."""
+
+    steps: int
+    etas: tuple[float, ...]
+    uniform_start: bool
+    record_every: int
+    """0 for no records."""
+    keep: bool
+    """Whether the runs are kept, to be continued."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Where a run stands: enough to continue it."""
+
+    run: Run
+    generator: np.random.Generator
+
+    @property
+    def average(self) -> Point:
+        """The average of the iterates so far."""
+        from rlfd_gym.solvers.smd.records import average_of  # compiled: loaded when needed
+
+        return average_of(self.run)
+
+
+Start = np.random.SeedSequence | Checkpoint
+"""What a run begins with: a random stream of its own, or where it stood."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmdState:
+    """Where a solve stands: what `initial=` continues.
+
+    Attributes:
+        step_sizes: those of the last call.
+        runs: one checkpoint a run; empty where the runs together were too large to be kept.
+        last: the last iterate, averaged over the runs.
+        fingerprint: what tells the problem from others.
+    """
+
+    step_sizes: tuple[float, ...]
+    runs: tuple[Checkpoint, ...] = field(repr=False)
+    last: Point = field(repr=False)
+    fingerprint: tuple[float | str, ...] = field(repr=False)
+
+
+@dataclass
+class Total:
+    """What some runs gave, added up."""
+
+    n_runs: int = 0
+    count: int = 0
+    """The steps of each run, since its start."""
+    average: list[FloatArray] = field(default_factory=list)
+    last: list[FloatArray] = field(default_factory=list)
+    records: list[FloatArray] = field(default_factory=list)
+    """The sum of the recorded rows, and the sum of the squared gaps."""
+    runs: tuple[Checkpoint, ...] = ()
+    mixes: bool = False
+    """Whether x is a mixture."""
+    finished: bool = True
+
+    def add(self, other: Total) -> None:
+        """Add other runs, in place."""
+        for mine, theirs in ((self.average, other.average), (self.last, other.last), (self.records, other.records)):
+            if mine:
+                for total, new in zip(mine, theirs, strict=True):
+                    total += new
+            else:
+                mine.extend(np.array(vector) for vector in theirs)
+        self.n_runs += other.n_runs
+        self.count, self.mixes = other.count, other.mixes
+        self.runs += other.runs
+
+    def add_run(self, checkpoint: Checkpoint, records: FloatArray, keep: bool) -> None:
+        """Add one run, in place."""
+        from rlfd_gym.solvers.smd.records import iterate_of  # compiled: loaded when needed
+
+        run = checkpoint.run
+        average, last = list(checkpoint.average), list(iterate_of(run))
+        runs = (checkpoint,) if keep else ()
+        mixes = run.mixture is not None
+        self.add(Total(1, run.count, average, last, [records, records[:, 0] ** 2], runs, mixes))
+
+    def mean_average(self) -> Point:
+        """The mean of the runs' averages."""
+        return Point(*(vector / self.n_runs for vector in self.average))
+
+    def mean_last(self) -> Point:
+        """The mean of the runs' last iterates."""
+        return Point(*(vector / self.n_runs for vector in self.last))
+
+
+def keeps_runs(problem: Problem, n_runs: int) -> bool:
+    """Whether that many runs are small enough to be kept: 64 bytes a pair, its place in the tree, 16 a state."""
+    return (74 * problem.n_pairs + 16 * problem.n_states) * n_runs <= RESUME_BYTES
+
+
+def run_all(
+    problem: RLfDProblem | BlackBoxProblem, plan: Plan, starts: list[Start], n_jobs: int, update: Callable[[int], Any]
+) -> Total:
+    """Make all runs, and add them up."""
+    if isinstance(problem, BlackBoxProblem):
+        from rlfd_gym.solvers.smd.lockstep import run_in_lockstep  # compiled: loaded when needed
+
+        batches: Iterator[Total] = iter([run_in_lockstep(problem, plan, starts, update)])
+    else:
+        batches = _batches(problem, plan, starts, n_jobs, update)
+    total = Total()
+    for batch in batches:
+        total.finished &= batch.finished
+        if batch.finished or not total.n_runs:  # an unfinished batch after whole runs may have a beginning only
+            total.add(batch)
+    if not total.n_runs:
+        raise KeyboardInterrupt("interrupted before the first step")
+    return total
+
+
+def _batches(
+    problem: RLfDProblem, plan: Plan, starts: list[Start], n_jobs: int, update: Callable[[int], Any]
+) -> Iterator[Total]:
+    """The batches of runs, in order, as they are done."""
+    size = max(1, min(len(starts), BATCH_STEPS // plan.steps))
+    batches = [starts[first : first + size] for first in range(0, len(starts), size)]
+    if n_jobs == 1 or len(batches) == 1:
+        for batch in batches:
+            yield (ran := _run_batch(problem, plan, batch, update))
+            if not ran.finished:  # Ctrl-C means the batches after this one too
+                return
+        return
+    from joblib import Parallel, delayed
+
+    number = next(_numbers)
+    tasks = (delayed(_run_in_thread)(problem, plan, batch, number) for batch in batches)
+    try:
+        for result in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(tasks):
+            update(plan.steps * result.n_runs)
+            yield result
+    except BaseException:
+        _stopped.add(number)
+        raise
+
+
+_numbers = itertools.count()
+_stopped: set[int] = (
+    set()
+)  # solves that were interrupted, by number; workers in other processes have a set of their own
+
+
+def _run_in_thread(problem: RLfDProblem, plan: Plan, starts: list[Start], number: int) -> Total:
+    """A batch of a parallel solve, given up once the solve is interrupted."""
+
+    def look(steps: int) -> None:
+        if number in _stopped:
+            raise InterruptedError("the solve was interrupted")
+
+    return _run_batch(problem, plan, starts, look)
+
+
+def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Callable[[int], Any]) -> Total:
+    """Some runs, one after the other; after Ctrl-C the whole ones, or the beginning of the first."""
+    from rlfd_gym.solvers.smd import kernels, measure, records
+
+    tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
+    samples, draws = np.empty((CHUNK, records.DRAWS), np.int32), np.empty((CHUNK, records.DRAWS))
+    every = plan.record_every
+    measuring = measure.measuring_of(problem, every) if every else None
+    total = Total()
+    for start in starts:
+        checkpoint = begin(problem, start, generator_of(start), plan.uniform_start)
+        run, before = checkpoint.run, checkpoint.run.count
+        rows = np.empty((plan.steps // every + 1 if every else 0, measure.COLUMNS))
+        # CHUNK steps at a time, with their records. The kernel keeps count: Ctrl-C may come at any time.
+        try:
+            while (done := run.count - before) < plan.steps:
+                block = draws[: min(CHUNK, plan.steps - done)]
+                checkpoint.generator.random(out=block)
+                if measuring is None:
+                    status = kernels.advance(run, tables, step, block, samples)
+                else:
+                    own = rows[run.count // every - before // every :]
+                    status = measure.advance_and_measure(run, tables, step, block, samples, measuring, own)
+                if status != kernels.OK:
+                    raise FloatingPointError(
+                        f"step_size: the iterates are no longer finite after {done} steps of sizes {plan.etas}"
+                    )
+                update(len(block))
+        except KeyboardInterrupt:
+            total.finished = False
+        done = run.count - before
+        if done == plan.steps or (done > 0 and not total.n_runs):
+            recorded = run.count // every - before // every if every else 0
+            total.add_run(checkpoint, rows[:recorded], plan.keep)
+        if not total.finished:
+            break
+    return total
+
+
+def generator_of(start: Start) -> np.random.Generator:
+    """Return the generator of a fresh run, or a copy of that of a run to continue."""
+    if isinstance(start, np.random.SeedSequence):
+        return np.random.Generator(np.random.PCG64(start))
+    generator = np.random.Generator(np.random.PCG64())
+    generator.bit_generator.state = start.generator.bit_generator.state
+    return generator
+
+
+def begin(
+    problem: RLfDProblem | BlackBoxProblem, start: Start, generator: np.random.Generator, uniform: bool
+) -> Checkpoint:
+    """Begin a run at a point drawn by its generator, or continue a copy of one."""
+    from rlfd_gym.solvers.smd import records
+
+    if isinstance(start, Checkpoint):
+        return Checkpoint(records.copy_of(start.run), generator)
+    return Checkpoint(records.start(problem, problem.start(generator, uniform)), generator)
