@@ -1,14 +1,16 @@
 """Classic apprenticeship-learning methods, for comparison.
 
 Each is a function of an MDP, an expert (an occupancy over pairs, or demonstrations) and, where the method needs one, a
-basis of costs; each returns a `rlfd_gym.Solution`. Those that wrap `imitation` are imported on first use, so that the
+basis of costs; each returns a
+`rlfd_gym.Solution`, or a `rlfd_gym.Apprentice` where it learns no cost. Those that wrap `imitation` are imported on first use, so that the
 others do not load torch.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+import lazy_loader
 
 from rlfd_gym import require_imitation
 from rlfd_gym.baselines.behavioural_cloning import behavioural_cloning
@@ -22,8 +24,9 @@ from rlfd_gym.beliefs import scale_basis
 from rlfd_gym.problem import HullProblem
 
 if TYPE_CHECKING:
-    from rlfd_gym.baselines.causal_entropy import mce_irl
-    from rlfd_gym.baselines.networks import cloning_network, gail
+    from rlfd_gym.baselines.cloning_network import cloning_network
+    from rlfd_gym.baselines.gail import gail
+    from rlfd_gym.baselines.mce_irl import mce_irl
 
 __all__ = [
     "HullProblem",
@@ -40,15 +43,16 @@ __all__ = [
     "solve_smd_hull",
 ]
 
-_HOME = {"cloning_network": "networks", "gail": "networks", "mce_irl": "causal_entropy"}
+NEED_IMITATION = ("cloning_network", "gail", "mce_irl")  # each in a module of its own name
+_lazily, *_ = lazy_loader.attach(__name__, submod_attrs={name: [name] for name in NEED_IMITATION})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in NEED_IMITATION:
         raise AttributeError(f"module 'rlfd_gym.baselines' has no attribute {name!r}")
     require_imitation(f"rlfd_gym.baselines.{name}")
-    return getattr(importlib.import_module(f"rlfd_gym.baselines.{_HOME[name]}"), name)
+    return _lazily(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *NEED_IMITATION})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Apprentice
 

@@ -29,7 +29,7 @@ from scipy.optimize import linprog
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
 
@@ -58,31 +58,28 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
     weight = _checks.number("penalty", penalty, 0.0)
     gamma, n = mdp.discount, mdp.n_states
     visited = mdp.sum_by_state(mu_e) > 0
-    top = np.maximum.reduceat(mu_e, mdp.state_starts[:-1])
-    modes = np.flatnonzero(mu_e == top[mdp.pair_states])
-    pi = modes[np.unique(mdp.pair_states[modes], return_index=True)[1]]  # the pair of π in each state
+    pi = mdp.pair_index(np.arange(n), mdp.likely_actions(mu_e))  # the pair of π in each state
 
-    # Variables: c⁺, c⁻, V, and the margin m of each state; every block of rows reads over them.
+    # The variables are c⁺ and c⁻ with c = c⁺ - c⁻, V, and the margin m of each state, n of each. A row for each other
+    # pair (s, a) says, if s was visited, m ≤ (P_a - P_π)V/(1-γ), and else V ≤ (1-γ)c + γ P_a V.
     others = np.setdiff1d(np.arange(mdp.n_pairs), pi[visited])
     state = mdp.pair_states[others]
-    seen = visited[state]
-    select = sp.csr_array((np.ones(len(others)), state, np.arange(len(others) + 1)), shape=(len(others), n))
-    # Visited: m ≤ (P_a - P_π)V/(1-γ). Unvisited: V ≤ (1-γ)c + γ P_a V.
-    against = sp.diags_array(seen.astype(float)) @ (mdp.transitions[pi[state]] - mdp.transitions[others]) / (1 - gamma)
-    free = sp.diags_array((~seen).astype(float))
-    below = free @ (select - gamma * mdp.transitions[others])
-    cost_part = (1 - gamma) * (free @ select)
-    upper_rows = sp.hstack([-cost_part, cost_part, against + below, sp.diags_array(seen.astype(float)) @ select])
+    of_state = sp.csr_array((np.ones(len(others)), state, np.arange(len(others) + 1)), shape=(len(others), n))
+    if_visited = sp.diags_array(visited[state].astype(float))
+    if_not = sp.diags_array((~visited[state]).astype(float))
+    rows_m = if_visited @ of_state
+    rows_c = (1 - gamma) * (if_not @ of_state)
+    rows_v = if_visited @ (mdp.transitions[pi[state]] - mdp.transitions[others]) / (1 - gamma)
+    rows_v = rows_v + if_not @ (of_state - gamma * mdp.transitions[others])
+    upper_rows = sp.hstack([-rows_c, rows_c, rows_v, rows_m])
+
+    # In visited states V is the value of π: V = (1-γ)c + γ P_π V.
     here = np.flatnonzero(visited)
     identity = sp.eye_array(n, format="csr")[here]
-    equal_rows = sp.hstack(
-        [
-            -(1 - gamma) * identity,
-            (1 - gamma) * identity,
-            identity - gamma * mdp.transitions[pi[here]],
-            sp.csr_array((len(here), n)),
-        ]
-    )
+    rows_c, rows_v = (1 - gamma) * identity, identity - gamma * mdp.transitions[pi[here]]
+    equal_rows = sp.hstack([-rows_c, rows_c, rows_v, sp.csr_array((len(here), n))])
+
+    # Maximise Σ m - λ‖c‖₁; a state without a choice has no margin.
     choice = visited & (np.diff(mdp.state_starts) > 1)
     bounds = [(0, 1)] * (2 * n) + [(-1, 1)] * n + [(0, None if m else 0) for m in choice]
     result = linprog(

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution

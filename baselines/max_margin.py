@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
@@ -78,7 +78,7 @@ def max_margin(
     c = sp.eye_array(n, format="csr") if basis is None else sp.csr_array(check_basis(basis, n, box=False))
     size = c.shape[1]
     weight = _checks.number("regularisation", regularisation, 0.0, np.inf, open_ends=True)
-    penalty = _hamming_loss(mdp, mu_e) if loss is None else _checks.pair_vector("loss", loss, n)
+    penalty = _hamming_loss(mdp, mu_e) if loss is None else mdp.pairs(loss, "loss")
     centre = np.zeros(size) if mean is None else _checks.finite_vector("mean", mean, size, "weight (column of basis)")
 
     # In v = w - ŵ, times n, since the multipliers are of the order 1/n.
@@ -116,5 +116,5 @@ def max_margin(
 
 def _hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
     """1 - μ_E(s, a) / max_b μ_E(s, b); 1 in states without mass."""
-    top = np.maximum.reduceat(mu_e, mdp.state_starts[:-1])[mdp.pair_states]
+    top = mdp.max_by_state(mu_e)[mdp.pair_states]
     return np.where(top > 0, 1.0 - mu_e / np.where(top > 0, top, 1.0), 1.0)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
-from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.baselines.lpal import hull_solution
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP

@@ -33,7 +33,7 @@ from scipy.optimize import nnls
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution

@@ -24,7 +24,7 @@ from rlfd_gym.baselines import (
     projection,
     scale_basis,
 )
-from rlfd_gym.baselines.expert import expert_occupancy
+from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 
 few = settings(max_examples=25)
@@ -56,7 +56,7 @@ def test_scaling_brings_every_column_into_the_box_and_keeps_its_direction():
         (np.ones(3), r"basis has shape \(3,\), expected \(n_pairs, K\)"),
         (np.ones((4, 2)), r"basis has shape \(4, 2\), expected \(3, K\)"),
         (np.array([[1.0], [np.nan], [0.0]]), "row 1, column 0 is nan"),
-        (np.array([[1.0, 0.0], [0.0, -2.0], [0.0, 0.0]]), r"column 1 reaches 2; rlfd_gym.baselines.scale_basis"),
+        (np.array([[1.0, 0.0], [0.0, -2.0], [0.0, 0.0]]), r"column 1 reaches 2; rlfd_gym.beliefs.scale_basis"),
     ],
 )
 def test_a_basis_that_will_not_do_is_refused_with_what_to_do(basis, message):
@@ -87,7 +87,7 @@ def test_an_expert_that_is_neither_is_refused_by_name():
 
 def test_every_public_name_is_a_documented_function_whatever_was_imported_before():
     # The wrappers of imitation are looked at in their own tests.
-    for name in set(package.__all__) - set(package._HOME):
+    for name in set(package.__all__) - set(package.NEED_IMITATION):
         if importlib.util.find_spec(f"rlfd_gym.baselines.{name}"):
             importlib.import_module(f"rlfd_gym.baselines.{name}")
         assert callable(getattr(package, name))

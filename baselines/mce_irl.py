@@ -33,8 +33,8 @@ from seals.base_envs import TabularModelPOMDP
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.baselines.expert import expert_occupancy
-from rlfd_gym.baselines.imitation_border import horizon, over_pairs, quiet_logger
+from rlfd_gym.baselines._expert import expert_occupancy
+from rlfd_gym.baselines._imitation import quiet_logger
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
@@ -105,7 +105,7 @@ def mce_irl(
     trainer.train(max_iter=steps)
 
     table: Any = trainer.policy.pi  # over times, states and actions
-    policy = over_pairs(mdp, table[0, : mdp.n_states])
+    policy = mdp.policy_of(table[0, : mdp.n_states])
     occupancy = mdp.occupancy_of(policy)
     weights = net.used / spread
     mismatch = float(np.linalg.norm(features.T @ occupancy - target))
@@ -163,6 +163,6 @@ def _undiscounted_model(mdp: TabularMDP, features: FloatArray) -> TabularModelPO
         transition_matrix=table,
         observation_matrix=seen,
         reward_matrix=np.zeros(size),
-        horizon=horizon(mdp) + 1,  # a feature is visited one step after its pair
+        horizon=mdp.horizon() + 1,  # a feature is visited one step after its pair
         initial_state_dist=np.concatenate([mdp.initial, np.zeros(k + 2)]),
     )

@@ -1,33 +1,24 @@
-"""What the wrappers of the `imitation` library share: quiet, seeded, and policies read over pairs."""
+"""What the wrappers of the `imitation` library share: quiet and seeded, transitions in, policies over pairs out."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import math
 import random
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch as th
+from imitation.data.types import Transitions
 from imitation.util.logger import HierarchicalLogger
 from stable_baselines3.common.logger import Logger
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.baselines._expert import expert_occupancy, is_occupancy
+from rlfd_gym.experts.demonstrations import demonstrated_pairs, read_demonstrations
 from rlfd_gym.mdp.tables import TabularMDP
-
-TAIL = 1e-4  # the discounted mass beyond the horizon
-
-
-def horizon(mdp: TabularMDP) -> int:
-    """How many steps leave no more than `TAIL` of the discounted mass."""
-    return math.ceil(math.log(TAIL) / math.log(mdp.discount))
-
-
-def over_pairs(mdp: TabularMDP, table: FloatArray) -> FloatArray:
-    """A table of probabilities over pairs, renormalised without the infeasible actions."""
-    return mdp.policy_of(table[mdp.pair_states, mdp.pair_actions])
 
 
 def quiet_logger(folder: str | None = None) -> HierarchicalLogger:
@@ -50,3 +41,22 @@ def contained(seed: int) -> Iterator[None]:
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
+
+
+def shown_transitions(mdp: TabularMDP, expert: Any, n_samples: int, rng: np.random.Generator) -> Transitions:
+    """What the demonstrations show, or as many transitions drawn from an occupancy."""
+    if is_occupancy(expert):
+        pairs = rng.choice(mdp.n_pairs, size=n_samples, p=expert_occupancy(mdp, expert))
+    else:
+        pairs = demonstrated_pairs(read_demonstrations(expert), mdp)
+    states, actions = mdp.pair_states[pairs], mdp.pair_actions[pairs]
+    nothing = np.zeros(len(pairs), dtype=bool)
+    # The library wants next states and ends too, but what is used of it here looks at neither.
+    return Transitions(states, actions, np.array([{}] * len(pairs)), next_obs=states, dones=nothing)
+
+
+def network_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
+    """What a Stable-Baselines3 policy does, over pairs."""
+    with th.no_grad():
+        table = policy.get_distribution(th.arange(mdp.n_states)).distribution.probs
+    return mdp.policy_of(table.double().cpu().numpy())
