@@ -20,7 +20,7 @@ is left to the one at which all but 0.01% of what the apprentice can gain under 
 
 **Regret and sampled experts.** F(c) = min over u of <μ_E, q> - min q, q = c - Tγᵀu. For the occupancy of a policy that
 is <μ_E, c> - ρ*_c. An expert estimated from samples starts where Tγ μ_E says, not at ν₀; <μ_E, c> - ρ*_c may then be
-negative, and what is meant, and monotone, is the regret from the expert's own start.
+negative; the quantity that is reported, and monotone in α, is the regret from the expert's own start.
 
 **Every point is solved from scratch.** An interior point method gains nothing from a neighbour's solution, which lies
 at the border. Keeping PIQP's factorisation pattern and scaling (its `update`) was tried: the scaling of one α is so
@@ -54,16 +54,21 @@ CLOSE = 1.001  # the ratio of α at which a rule's bisection ends
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:
-    """The exact solution for one α, and where it stands between expert and prior."""
+    """The exact solution for one α, and where it stands between expert and prior.
+
+    Attributes:
+        alpha: the α.
+        solution: the exact solution.
+        distance: ‖c - ĉ‖, the learned cost's distance from the prior.
+        regret: the expert's regret under the learned cost.
+        departure: ‖μ_A - μ_E‖₁, the apprentice's from the expert: twice the share of time that they spend differently.
+    """
 
     alpha: float
     solution: Solution = field(repr=False)
     distance: float
-    """‖c - ĉ‖, the learned cost's distance from the prior."""
     regret: float
-    """The expert's regret under the learned cost."""
     departure: float
-    """‖μ_A - μ_E‖₁, the apprentice's from the expert: twice the share of time that they spend differently."""
 
     @property
     def duality_gap(self) -> float:
@@ -76,12 +81,16 @@ class PathPoint:
         return self.solution.policy
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AlphaPath(Sequence[PathPoint]):
-    """Exact solutions of one problem for ascending α."""
+    """Exact solutions of one problem for ascending α: a sequence of `PathPoint`.
+
+    Attributes:
+        problem: the problem; its own α plays no part.
+        points: the solutions, one for each α.
+    """
 
     problem: RLfDProblem
-    """The problem; its own α plays no part."""
     points: tuple[PathPoint, ...]
 
     @overload
@@ -98,9 +107,14 @@ class AlphaPath(Sequence[PathPoint]):
         """How many points there are."""
         return len(self.points)
 
+    def __repr__(self) -> str:
+        """Say from which α to which the path goes."""
+        first, last = self.points[0].alpha, self.points[-1].alpha
+        return f"AlphaPath({len(self)} points, alpha {first:.3g} to {last:.3g}, {self.problem.n_pairs} pairs)"
+
 
 def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: int = 30) -> AlphaPath:
-    """Exact solutions of RLfD_α along α, from imitating the expert to following the prior.
+    """Solve RLfD_α exactly along α, from imitating the expert to following the prior.
 
     Args:
         problem: the learning problem; its own α plays no part.
@@ -109,10 +123,8 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         n_points: how many, if `alphas` are not given.
 
     Example:
-        >>> import gymnasium as gym, rlfd_gym
-        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-        >>> path = alpha_path(rlfd_gym.RLfDProblem(env.mdp, expert, prior=env.cost_for(4, 2, 14)), n_points=5)
+        >>> from rlfd_gym.problem import examples
+        >>> path = alpha_path(examples.inventory(), n_points=5)
         >>> [round(point.regret, 3) for point in path]
         [0.0, 0.0, 0.031, 0.159, 0.213]
         >>> path[0].distance > path[-1].distance
@@ -164,7 +176,10 @@ def _ends(problem: RLfDProblem) -> tuple[float, float]:
 def bracket(
     problem: RLfDProblem, first: PathPoint, last: PathPoint, holds: Callable[[PathPoint], bool], ratio: float = CLOSE
 ) -> tuple[PathPoint, PathPoint]:
-    """Two α between these, within `ratio` of each other, between which something that held at first ceases to hold."""
+    """Bisect, geometrically, for the α at which `holds` turns false.
+
+    Returns the last point where it holds and the first where it does not, at most a factor `ratio` apart.
+    """
     while last.alpha > ratio * first.alpha:
         middle = solve_at(problem, math.sqrt(first.alpha * last.alpha))
         first, last = (middle, last) if holds(middle) else (first, middle)

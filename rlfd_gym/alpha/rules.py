@@ -5,10 +5,10 @@ r"""Rules that choose α from a path (`select_alpha`): what each assumes, and wh
   regret within the budget; monotone, so by bisection. It does not look at the noise in the data, and with few
   demonstrations part of the regret is not the expert's but the sample's. With a budget larger than the regret under the
   prior itself it hands everything to the prior, right or wrong.
-* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs him (Morozov's principle). The smallest α
+* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs it (Morozov's principle). The smallest α
   on the path at which the departure reaches the noise of μ̂_E, measured as its bootstrap standard error
   (`occupancy_noise`). In ℓ1-norm the departure nearly always rises with α, but need not; the first crossing is taken.
-  The rule knows nothing of an expert who is consistently wrong: with many demonstrations it imitates him. And the
+  The rule knows nothing of an expert who is consistently wrong: with many demonstrations it imitates the expert. And the
   departure that is allowed is spent on what the prior dislikes, which need not be where the noise is.
 * `"l-curve"`: nothing is known. The corner of the trade-off between F and G. Both fall on a convex curve whose slope
   at c_α is dF/dG = -α, so the point farthest below the chord between the path's ends is where α is the chord's slope,
@@ -33,20 +33,33 @@ from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.incumbent import GAP
 from rlfd_gym.solvers.projection import policy_spread
 
-RULES = ("regret-budget", "discrepancy", "l-curve")
-
-
-PARAMETERS = {"regret-budget": "budget", "discrepancy": "noise"}  # what the number after the colon is
-
 
 @dataclass(frozen=True, eq=False)
 class AlphaChoice:
-    """The α that a rule chose, what is learned with it, and why in a sentence."""
+    """The α that a rule chose, what is learned with it, and why.
+
+    Attributes:
+        alpha: the α.
+        solution: what is learned with it.
+        rule: the rule, as it was given.
+        reason: why, in a sentence.
+    """
 
     alpha: float
     solution: Solution = field(repr=False)
     rule: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An entry of `RULES`: what a rule takes, and how it chooses a point of a path and says why."""
+
+    choose: Callable[[AlphaPath, float], tuple[PathPoint, str]]
+    parameter: str | None = None
+    """What the number after the colon is; `None` for a rule that takes none."""
+    largest: float = 0.0
+    """The largest number that may stand after the colon."""
 
 
 def select_alpha(
@@ -62,12 +75,9 @@ def select_alpha(
         noise: for "discrepancy", how far the expert's occupancy may be off in ℓ1-norm; see `occupancy_noise`.
 
     Example:
-        >>> import gymnasium as gym, rlfd_gym
         >>> from rlfd_gym import alpha_path
-        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-        >>> path = alpha_path(rlfd_gym.RLfDProblem(env.mdp, expert, prior=env.cost_for(4, 2, 14)))
-        >>> choice = select_alpha(path, "regret-budget", budget=0.05)
+        >>> from rlfd_gym.problem import examples
+        >>> choice = select_alpha(alpha_path(examples.inventory()), "regret-budget", budget=0.05)
         >>> round(choice.alpha, 1)
         1.9
         >>> print(choice.reason)  # doctest: +NORMALIZE_WHITESPACE
@@ -77,20 +87,18 @@ def select_alpha(
     if not isinstance(path, AlphaPath):
         raise TypeError(f"path must be what alpha_path returns, got {type(path).__name__}")
     name, number = parse_rule(rule)
-    if name == "regret-budget":
-        point, reason = _within_budget(path, _checks.number("budget", budget if number is None else number, 0.0, 1.0))
-    elif name == "discrepancy":
-        level = noise if number is None else number
-        if level is None:
+    if number is None and name == "regret-budget":
+        number = _checks.number("budget", budget, 0.0, 1.0)
+    if number is None and name == "discrepancy":
+        if noise is None:
             raise ValueError('rule "discrepancy" needs noise, such as occupancy_noise(demonstrations, mdp); got None')
-        point, reason = _beyond_noise(path, _checks.number("noise", level, 0.0))
-    else:
-        point, reason = _corner(path)
+        number = _checks.number("noise", noise, 0.0)
+    point, reason = RULES[name].choose(path, number or 0.0)
     return AlphaChoice(point.alpha, point.solution, rule, reason)
 
 
 def parse_rule(rule: str) -> tuple[str, float | None]:
-    """(name, number or `None`) of a rule such as "regret-budget:0.05".
+    """Return (name, number or `None`) of a rule such as "regret-budget:0.05".
 
     >>> parse_rule("regret-budget:0.05"), parse_rule("l-curve")
     (('regret-budget', 0.05), ('l-curve', None))
@@ -98,18 +106,16 @@ def parse_rule(rule: str) -> tuple[str, float | None]:
     if not isinstance(rule, str):
         raise TypeError(f"rule must be a string, one of {', '.join(RULES)}; got {type(rule).__name__}: {rule!r}")
     name, colon, text = rule.partition(":")
-    _checks.one_of("rule", name, RULES)
+    parameter, largest = RULES[_checks.one_of("rule", name, RULES)].parameter, RULES[name].largest
     if not colon:
         return name, None
-    if name not in PARAMETERS:
+    if parameter is None:
         raise ValueError(f"rule {name!r} takes no number, got {rule!r}")
     try:
         number = float(text)
     except ValueError:
-        raise ValueError(
-            f"rule {name!r} takes a number after the colon, its {PARAMETERS[name]}; got {rule!r}"
-        ) from None
-    return name, _checks.number(PARAMETERS[name], number, 0.0, 1.0 if name == "regret-budget" else 2.0)
+        raise ValueError(f"rule {name!r} takes a number after the colon, its {parameter}; got {rule!r}") from None
+    return name, _checks.number(parameter, number, 0.0, largest)
 
 
 def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[PathPoint | None, PathPoint | None]:
@@ -164,7 +170,7 @@ def _beyond_noise(path: AlphaPath, noise: float) -> tuple[PathPoint, str]:
     )
 
 
-def _corner(path: AlphaPath) -> tuple[PathPoint, str]:
+def _corner(path: AlphaPath, _: float) -> tuple[PathPoint, str]:
     """The point of the trade-off farthest below the chord between the path's ends."""
     if len(path) < 2:
         raise ValueError('rule "l-curve" looks between two ends, so path must have two points at least; got 1')
@@ -180,3 +186,11 @@ def _corner(path: AlphaPath) -> tuple[PathPoint, str]:
         f"alpha = {corner.alpha:.3g} is the corner, where regret {corner.regret:.3g} of {last.regret:.3g} is traded "
         f"for distance {corner.distance:.3g} of {first.distance:.3g}"
     )
+
+
+RULES = {
+    "regret-budget": Rule(_within_budget, "budget", 1.0),
+    "discrepancy": Rule(_beyond_noise, "noise", 2.0),
+    "l-curve": Rule(_corner),
+}
+"""The rules by name."""

@@ -26,7 +26,7 @@ Among actions whose value is within the tolerance of the best, the lowest is tak
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -50,17 +50,22 @@ TIE_TOLERANCE = 1e-10  # what the choice among near-equal actions may cost the p
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An optimal policy: what it is worth from each state, where it goes, and how exact that is."""
+    """An optimal policy: what it is worth from each state, where it goes, and how exact that is.
+
+    Attributes:
+        mdp: the MDP that the plan is for.
+        value: V*, over states, within `value_error` of the truth.
+        policy: a deterministic optimal policy, over pairs.
+        expected_cost: ρ* = <ν₀, V*>.
+        value_error: a proven bound on max_s |value(s) - V*(s)|.
+        occupancy: that of `policy`, over pairs; computed when first asked for.
+    """
 
     mdp: TabularMDP
-    value: FloatArray
-    """V*, over states, within `value_error` of the truth."""
-    policy: FloatArray
-    """A deterministic optimal policy, over pairs."""
+    value: FloatArray = field(repr=False)
+    policy: FloatArray = field(repr=False)
     expected_cost: float
-    """ρ* = <ν₀, V*>."""
     value_error: float
-    """A proven bound on max_s |value(s) - V*(s)|."""
 
     @cached_property
     def occupancy(self) -> FloatArray:
@@ -143,6 +148,7 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
     kind, span, turn = "improve", np.inf, 0
     least, stalled = np.inf, 0
     while True:
+        # A Bellman sweep gives the bounds: stop once they are close, or nothing has been gained for long.
         low, high = _sweeps.bellman(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u, best, pairs)
         stalled = 0 if high - low < 0.999 * least else stalled + 1
         least = min(least, high - low)
@@ -154,6 +160,7 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
         # MacQueen's bounds allow this shift: u stays on its side of V*.
         best += gain * max(low, 0.0) + gain * min(high, 0.0)
         u, best = best, u
+        # Follow it with whichever of the two passes lately shrank the span most for its work.
         kind = max(speed, key=lambda name: speed[name])
         if turn % 10 == 0:
             kind = min(speed, key=lambda name: speed[name])  # it may have become the better one

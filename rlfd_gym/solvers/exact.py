@@ -57,11 +57,8 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         or the products with the matrix of "matrix-free".
 
     Example:
-        >>> import gymnasium as gym, rlfd_gym
-        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-        >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert, prior=env.cost_for(4, 2, 14), alpha=0.1)
-        >>> solution = solve_exact(problem)
+        >>> from rlfd_gym.problem import examples
+        >>> solution = solve_exact(examples.inventory(alpha=0.1))
         >>> solution.method, solution.duality_gap < 1e-6
         ('exact: qp', True)
     """

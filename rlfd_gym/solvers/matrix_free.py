@@ -17,8 +17,8 @@ three pieces:
 
 What remains is a concave, piecewise quadratic problem in u with gradient Tγ(μ_E - μ(u)) and generalised Hessian -Tγ D
 Tγᵀ (D: the slopes, 0 where μ = 0). Each step solves (Tγ D Tγᵀ + damping) du = gradient by conjugate gradients and
-searches the line; as z is linear in the step, a trial costs one pass over the pairs. A first-order method has to
-guess D as a single number, the ratio of its two step sizes. Here nothing is left to guess: the damping falls after a
+searches the line; as z is linear in the step, a trial costs one pass over the pairs. A method of first order
+would have to guess D as a single number, the ratio of its two step sizes. Here nothing is left to guess: the damping falls after a
 full step and rises after a short one, a state without active pairs borrows its most nearly active one, and τ grows
 tenfold when the flow residual no longer is what keeps the gap open. It gives up when `PATIENCE` steps have not halved
 the gap.
@@ -225,15 +225,17 @@ class _System:
         self.ridge = under / slacks[3] + over / slacks[4]
 
     def step(self, targets: list[FloatArray], guess: FloatArray, accuracy: float) -> tuple[_Point, int]:
-        """The step after which each slack times its multiplier has, to first order, grown by its target."""
+        """Return the step after which each slack times its multiplier has, to first order, grown by its target."""
         from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
         mdp, p = self.mdp, self.mdp.transitions
+        # Eliminate the multipliers of the boxes on c (into E = `bend`) and on v - t (into r = `ridge`).
         (_, mu), (s_low, low), (s_high, high), (s_under, under), (s_over, over) = self.pairs
         t_mu, t_low, t_high, t_under, t_over = targets
         box = t_low / s_low - t_high / s_high + self.cost_residual
         pull = t_mu / mu - box / self.bend
         push = t_under / s_under - t_over / s_over
+        # (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs, with t eliminated too.
         total, excess = float(self.ridge.sum()), float(push.sum()) - self.centre_residual
         rhs = self.value_residual - mdp.flow(self.weights * pull) + push - self.ridge * (excess / total)
         value = guess.copy()
@@ -241,6 +243,7 @@ class _System:
         products = _newton.conjugate_gradients(
             *matrix, self.weights, self.ridge, 1 / total, rhs, value, accuracy, MAX_PRODUCTS
         )
+        # Back from dv to dt, dμ, dc and the other multipliers.
         centre = (float(self.ridge @ value) - excess) / total
         z = mdp.flow_transpose(value)
         d_mu = self.weights * (pull + z)

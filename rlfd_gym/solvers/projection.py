@@ -23,12 +23,12 @@ TELLING = 0.01  # share of the prior's spread between policies below which `proj
 
 
 def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solution:
-    """The cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ of the paper).
+    """Find the cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ of the paper).
 
         min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
 
-    It always has a solution: under a constant cost every expert is optimal. What happens for an expert who is not
-    optimal under anything like the prior is that the projection drifts towards such costs. `stats` says how far:
+    It always has a solution: under a constant cost every expert is optimal. If the expert is far from optimal under
+    every cost near the prior, the projection drifts towards a constant cost. `stats` says how far:
 
     * `"surviving_variation"`: the variance of the learned cost over that of the prior (cut to the box). The costs that
       explain the expert form a convex cone that contains the constants. While the box is not active, Pythagoras
@@ -45,10 +45,9 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     minimise over the boxes. The occupancy returned is the expert's own.
 
     Example:
-        >>> import gymnasium as gym, rlfd_gym
-        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-        >>> solution = project_prior(env.mdp, expert, env.cost_for(4, 2, 14))
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory()
+        >>> solution = project_prior(problem.mdp, problem.expert, problem.prior)
         >>> 0 < solution.stats["surviving_variation"] < 1
         True
     """

@@ -52,11 +52,13 @@ def io_al(problem: RLfDProblem, *, spread: bool) -> tuple[FloatArray, FloatArray
     """(c, u, μ times n, steps) of IO-AL_α times n, with 0 ≤ u - low ≤ 2 if `spread` is set."""
     mdp = problem.mdp
     n, n_states, extra = mdp.n_pairs, mdp.n_states, int(spread)
+    # The objective over (c, u, low): n α‖c - ĉ‖² + n <μ_E, c - Tγᵀu>.
     weight = n * 2 * problem.alpha
     hessian = np.concatenate([np.full(n, weight), np.zeros(n_states + extra)])
     gradient = np.concatenate(
         [n * problem.expert - weight * problem.prior, -n * mdp.flow(problem.expert), np.zeros(extra)]
     )
+    # The rows c - Tγᵀu ≥ 0 and, with `spread`, 0 ≤ u - low ≤ 2; the box |c| ≤ 1.
     rows = [[sp.eye_array(n), -mdp.flow_matrix().T, *[None] * extra]]
     lower, upper = np.zeros(n), np.full(n, np.inf)
     if spread:
