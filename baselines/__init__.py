@@ -1,9 +1,9 @@
 """Classic apprenticeship-learning methods, for comparison.
 
-Each is a function of an MDP, an expert (an occupancy over pairs, or demonstrations) and, where the method needs one, a
-basis of costs; each returns a
-`rlfd_gym.Solution`, or a `rlfd_gym.Apprentice` where it learns no cost. Those that wrap `imitation` are imported on first use, so that the
-others do not load torch.
+Each is a function of an MDP, an expert (an occupancy over pairs, or demonstrations) and, where the
+method needs one, a basis of costs; each returns a `rlfd_gym.Solution`, or a `rlfd_gym.Apprentice`
+where it learns no cost. Those that wrap `imitation` are imported on first use, so that the others
+do not load torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What every baseline learns from: the expert's occupancy, given as such or estimated from demonstrations."""
+"""What every baseline learns from.
+
+The expert's occupancy, given as such or estimated from demonstrations.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 
 def expert_occupancy(mdp: TabularMDP, expert: Any) -> FloatArray:
-    """μ_E over pairs: `expert` itself where it is a vector or a table of numbers, else what its demonstrations show.
+    """μ_E over pairs.
+
+    `expert` itself where it is a vector or a table of numbers, else what its demonstrations show.
 
     >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
     >>> expert_occupancy(mdp, [0.5, 0.25, 0.25]).tolist()
@@ -28,7 +33,7 @@ def expert_occupancy(mdp: TabularMDP, expert: Any) -> FloatArray:
 
 
 def is_occupancy(expert: Any) -> bool:
-    """Whether the expert is given as a vector or a table of numbers, rather than by demonstrations."""
+    """Whether the expert is given in numbers, as a vector or a table, not by demonstrations."""
     if isinstance(expert, np.ndarray):
         return expert.ndim in (1, 2) and expert.dtype.kind in "biuf"
     return isinstance(expert, (list, tuple)) and len(expert) > 0 and all(isinstance(x, Real) for x in expert)

@@ -1,4 +1,7 @@
-"""What the wrappers of the `imitation` library share: quiet and seeded, transitions in, policies over pairs out."""
+"""What the wrappers of the `imitation` library share.
+
+Quiet and seeded, transitions in, policies over pairs out.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,12 @@ def quiet_logger(folder: str | None = None) -> HierarchicalLogger:
 
 @contextlib.contextmanager
 def contained(seed: int) -> Iterator[None]:
-    """Seed the global generators that the libraries draw from, put them back, and keep progress bars quiet."""
+    """Seed the libraries' global generators, put them back, and keep progress bars quiet."""
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with th.random.fork_rng(devices=[]), warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            # What the libraries warn of themselves: BC when it logs its loss, GAIL when a state is a number.
+            # What the libraries warn of themselves: BC when it logs its loss, GAIL when a state is
+            # a number.
             warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad|tried to wrap")
             th.manual_seed(seed)
             np.random.seed(seed)  # noqa: NPY002

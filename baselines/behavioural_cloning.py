@@ -2,10 +2,11 @@
 
     π(a|s) = μ_E(s, a) / Σ_b μ_E(s, b),        uniform over A(s) in states where the expert never was.
 
-From demonstrations μ_E is the discounted estimate, so an early step counts for more than a late one. Nothing is
-learned about the cost, and nothing about unvisited states. It is the sanity line of every comparison, and equals RLfD
-on the box with α = 0, whose only optimal occupancy is the expert's own. The idea is as old as Pomerleau, "ALVINN: An
-autonomous land vehicle in a neural network", NIPS 1988.
+From demonstrations μ_E is the discounted estimate, so an early step counts for more than a late
+one. Nothing is learned about the cost, and nothing about unvisited states. It is the sanity line
+of every comparison, and equals RLfD on the box with α = 0, whose only optimal occupancy is the
+expert's own. The idea is as old as Pomerleau, "ALVINN: An autonomous land vehicle in a neural
+network", NIPS 1988.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Apprentice:
         expert: the expert's occupancy over pairs, or demonstrations.
 
     Returns:
-        An apprentice without a cost. `stats["unvisited_states"]` counts the states about which the expert says nothing.
+        An apprentice without a cost. `stats["unvisited_states"]` counts the states about which the
+        expert says nothing.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym

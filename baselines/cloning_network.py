@@ -1,6 +1,7 @@
 """Behavioural cloning with a network, by the `imitation` library.
 
-It learns from single transitions, each of which counts once, as is imitation's way: early and late steps weigh the same.
+It learns from single transitions, each of which counts once, as is imitation's way: early and late
+steps weigh the same.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def cloning_network(
 
     Args:
         mdp: the environment's tables.
-        expert: demonstrations, each of whose transitions counts once, as in imitation; or the expert's occupancy over
-            pairs, from which `n_samples` transitions are drawn.
+        expert: demonstrations, each of whose transitions counts once, as in imitation; or the
+            expert's occupancy over pairs, from which `n_samples` transitions are drawn.
         n_batches: how many gradient steps, of 128 transitions each.
         n_samples: see `expert`.
         seed: of the network, its training and the transitions drawn.

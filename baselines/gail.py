@@ -1,7 +1,7 @@
 """GAIL, generative adversarial imitation learning, by the `imitation` library.
 
-It learns from single transitions, each of which counts once, as is imitation's way: early and late steps weigh the same.
-What GAIL's discriminator says at the end is no cost, so there is none.
+It learns from single transitions, each of which counts once, as is imitation's way: early and late
+steps weigh the same. What GAIL's discriminator says at the end is no cost, so there is none.
 
 Ho and Ermon, "Generative adversarial imitation learning", NIPS 2016.
 """
@@ -31,15 +31,17 @@ ENVIRONMENTS = 8
 def gail(
     mdp: TabularMDP, expert: Any, *, n_timesteps: int = 50_000, n_samples: int = 5000, seed: int = 0
 ) -> Apprentice:
-    """Generative adversarial imitation learning, by imitation's `GAIL` with Stable-Baselines3's PPO. Slow.
+    """Generative adversarial imitation learning, by imitation's `GAIL` with Stable-Baselines3's
+    PPO. Slow.
 
-    The tables are simulated, in episodes that leave at most 1e-4 of the discounted mass. An infeasible action does what
-    the nearest feasible one does; the discriminator, who never saw the expert ask for it, tells the learner not to.
+    The tables are simulated, in episodes that leave at most 1e-4 of the discounted mass. An
+    infeasible action does what the nearest feasible one does; the discriminator, who never saw the
+    expert ask for it, tells the learner not to.
 
     Args:
         mdp: the environment's tables.
-        expert: demonstrations, each of whose transitions counts once, as in imitation; or the expert's occupancy over
-            pairs, from which `n_samples` transitions are drawn.
+        expert: demonstrations, each of whose transitions counts once, as in imitation; or the
+            expert's occupancy over pairs, from which `n_samples` transitions are drawn.
         n_timesteps: how many simulated steps to learn from, in rounds of 2048; at least one round.
         n_samples: see `expert`.
         seed: of the networks, their training, the simulation and the transitions drawn.

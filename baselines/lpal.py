@@ -1,15 +1,16 @@
 """LPAL: apprenticeship learning over a hull of costs as one linear program.
 
-The true cost is believed to be some mixture Cw of the K columns of a basis, w in the simplex. With the occupancies of
-policies F = {μ ≥ 0, Tγμ = ν₀}, the apprentice plays
+The true cost is believed to be some mixture Cw of the K columns of a basis, w in the simplex. With
+the occupancies of policies F = {μ ≥ 0, Tγμ = ν₀}, the apprentice plays
 
     β* = min over μ ∈ F   max over w in the simplex   <Cw, μ - μ_E>
        = min B   subject to   c_i·(μ - μ_E) ≤ B for each column c_i,   μ ∈ F,
 
-and B is by how much the apprentice is worse than the expert under the worst cost of the hull. Since the expert's own
-policy is feasible, β* ≤ 0: the apprentice is never worse than the expert, whatever mixture is the truth, and better by
--β* at least. (An expert estimated from samples need not lie in F, and β* may then be positive.) The multipliers of the
-K rows sum to one: they are the weights of the cost under which the apprentice is optimal.
+and B is by how much the apprentice is worse than the expert under the worst cost of the hull.
+Since the expert's own policy is feasible, β* ≤ 0: the apprentice is never worse than the expert,
+whatever mixture is the truth, and better by -β* at least. (An expert estimated from samples need
+not lie in F, and β* may then be positive.) The multipliers of the K rows sum to one: they are the
+weights of the cost under which the apprentice is optimal.
 
 **Bounds.** For every w in the simplex and every occupancy μ ∈ F
 
@@ -42,10 +43,12 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
     Args:
         mdp: the environment's tables.
         expert: the expert's occupancy over pairs, or demonstrations.
-        basis: C, (n_pairs, K). The scale of its columns says how much each counts; see `scale_basis`.
+        basis: C, (n_pairs, K). The scale of its columns says how much each counts; see
+            `scale_basis`.
 
     Returns:
-        A solution with the multipliers as `mixture`, the cost Cw, and `upper` and `lower` bounds of β*.
+        A solution with the multipliers as `mixture`, the cost Cw, and `upper` and `lower` bounds
+        of β*.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -83,7 +86,10 @@ def hull_solution(
     policy: FloatArray,
     **rest: Any,
 ) -> Solution:
-    """The solution of a game over the hull: the cost Cw, its optimal value, and the bounds of β* of the module."""
+    """The solution of a game over the hull.
+
+    The cost Cw, its optimal value, and the bounds of β* of the module.
+    """
     cost = basis @ weights
     plan = mdp.optimal(cost)
     occupancy = mdp.occupancy_of(policy)

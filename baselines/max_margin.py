@@ -1,15 +1,20 @@
-r"""MMP, maximum margin planning: a cost under which the expert beats every policy by its loss, nearly.
+r"""MMP, maximum margin planning.
 
-With costs Cw, the occupancies F of policies and a loss over pairs that says how unlike the expert a pair is,
+A cost under which the expert beats every policy by its loss, nearly.
+
+With costs Cw, the occupancies F of policies and a loss over pairs that says how unlike the expert
+a pair is,
 
     min over w   λ/2 ‖w - ŵ‖² + <Cw, μ_E> - min over μ ∈ F of <Cw - loss, μ>.
 
-The bracket is a hinge: it is zero once the expert is cheaper than each μ by <loss, μ>. The mean ŵ is zero in the paper.
-With identity features (no basis: a cost for each pair), no loss and ŵ = ĉ this is IO-AL_α with λ = 2α, as long as the
-box that IO-AL_α puts on the cost is slack and μ_E is the occupancy of a policy.
+The bracket is a hinge: it is zero once the expert is cheaper than each μ by <loss, μ>. The mean ŵ
+is zero in the paper.
+With identity features (no basis: a cost for each pair), no loss and ŵ = ĉ this is IO-AL_α with
+λ = 2α, as long as the box that IO-AL_α puts on the cost is slack and μ_E is the occupancy of a
+policy.
 
-The paper descends along the subgradient λ(w - ŵ) + Cᵀ(μ_E - μ*), μ* optimal for Cw - loss. In tables its program is a
-sparse quadratic one, solved by PIQP to its end:
+The paper descends along the subgradient λ(w - ŵ) + Cᵀ(μ_E - μ*), μ* optimal for Cw - loss. In
+tables its program is a sparse quadratic one, solved by PIQP to its end:
 
     min over w, u   λ/2 ‖w - ŵ‖² + <Cw, μ_E> - <ν₀, u>      subject to   Cw - loss - Tγᵀu ≥ 0,
 
@@ -18,8 +23,8 @@ where the multiplier μ of the rows is the policy that tests the expert hardest.
 **Bounds.** The objective above at w, by a forward solve, from above; from below, exchanging min and max and with
 d = μ_E - μ for any μ ∈ F,      <Cŵ, d> - ‖Cᵀd‖²/(2λ) + <loss, μ>.
 
-**The loss**, unless given, is Hamming-like: 1 - μ_E(s, a) / max_b μ_E(s, b) in states that the expert visits, 1 in the
-others. An action never taken costs 1, the most frequent one 0.
+**The loss**, unless given, is Hamming-like: 1 - μ_E(s, a) / max_b μ_E(s, b) in states that the
+expert visits, 1 in the others. An action never taken costs 1, the most frequent one 0.
 
 Ratliff, Bagnell and Zinkevich, "Maximum margin planning", ICML 2006.
 """
@@ -57,12 +62,15 @@ def max_margin(
         expert: the expert's occupancy over pairs, or demonstrations.
         basis: C, (n_pairs, K). `None` gives each pair a cost of its own.
         regularisation: λ > 0.
-        loss: over pairs; `None` for the Hamming-like one of the module's docstring, zeros for none.
-        mean: ŵ, the weights to stay near, of length K (n_pairs without a basis); `None` means zero.
+        loss: over pairs; `None` for the Hamming-like one of the module's docstring, zeros for
+            none.
+        mean: ŵ, the weights to stay near, of length K (n_pairs without a basis); `None` means
+            zero.
 
     Returns:
-        A solution whose policy is optimal for the learned cost, without the loss; `mixture` only with a basis.
-        `upper` and `lower` bound the objective, and `stats["adversary"]` is the multiplier μ, an occupancy.
+        A solution whose policy is optimal for the learned cost, without the loss; `mixture` only
+        with a basis. `upper` and `lower` bound the objective, and `stats["adversary"]` is the
+        multiplier μ, an occupancy.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym

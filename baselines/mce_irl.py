@@ -1,23 +1,27 @@
 r"""MCE-IRL, maximum causal entropy inverse reinforcement learning, by the `imitation` library.
 
-The cost Cw under which the soft-optimal policy, π(a|s) ∝ exp(-Q(s, a)) with Q = Cw + γPV and V = -log Σ_a exp(-Q), has
-the expert's features: ψ(μ) = ψ_E. Nothing is rewritten here: the tables and the expert are put into the form that
-imitation's `MCEIRL` wants. It knows neither infeasible actions nor costs of actions, its horizon is finite, and it
-discounts the occupancy it compares but not the policy it compares it with. All of this goes into the transitions of a
-model that is not discounted:
+The cost Cw under which the soft-optimal policy, π(a|s) ∝ exp(-Q(s, a)) with Q = Cw + γPV and
+V = -log Σ_a exp(-Q), has the expert's features: ψ(μ) = ψ_E. Nothing is rewritten here: the tables
+and the expert are put into the form that imitation's `MCEIRL` wants. It knows neither infeasible
+actions nor costs of actions, its horizon is finite, and it discounts the occupancy it compares but
+not the policy it compares it with. All of this goes into the transitions of a model that is not
+discounted:
 
-* the states s of the MDP; with the columns scaled to φ_k ∈ [0, 1], a state for each of the K features; an end that
-  is never left; and a wall;
-* (s, a) goes on with probability γ as the MDP does. With probability (1-γ) φ_k(s, a)/K it visits the state of
-  feature k, whose reward is -w_k K/(1-γ), and ends; else it just ends. The expected reward is -<φ(s, a), w> then, and
-  what remains is discounting: in rewards, Q(s, a) = -<φ(s, a), w> + γ P V + a constant;
+* the states s of the MDP; with the columns scaled to φ_k ∈ [0, 1], a state for each of the K
+  features; an end that is never left; and a wall;
+* (s, a) goes on with probability γ as the MDP does. With probability (1-γ) φ_k(s, a)/K it visits
+  the state of feature k, whose reward is -w_k K/(1-γ), and ends; else it just ends. The expected
+  reward is -<φ(s, a), w> then, and what remains is discounting: in rewards, Q(s, a) = -<φ(s, a),
+  w> + γ P V + a constant;
 * an infeasible action runs into the wall at a reward of -1e6: its probability exp(-1e6) is zero.
 
-The horizon is long enough for γ^T ≤ 1e-4, and the policy returned is that of the first step. `stats` says how far
-ψ(μ) is from ψ_E at the end, by the exact occupancy of that policy, and whether that is within the tolerance.
-A deterministic expert is matched in the limit of infinite weights only, an estimated one perhaps by no policy at all.
+The horizon is long enough for γ^T ≤ 1e-4, and the policy returned is that of the first step.
+`stats` says how far ψ(μ) is from ψ_E at the end, by the exact occupancy of that policy, and
+whether that is within the tolerance. A deterministic expert is matched in the limit of infinite
+weights only, an estimated one perhaps by no policy at all.
 
-Ziebart, Bagnell and Dey, "Modeling interaction via the principle of maximum causal entropy", ICML 2010.
+Ziebart, Bagnell and Dey, "Modeling interaction via the principle of maximum causal entropy", ICML
+2010.
 """
 
 from __future__ import annotations
@@ -63,8 +67,8 @@ def mce_irl(
         tolerance: stop once the scaled features are matched up to this, in ℓ2-norm.
 
     Returns:
-        A solution with the soft-optimal policy, the cost Cw, and `mixture` where a basis was given. `stats` has the
-        `"feature_mismatch"` and whether it `"converged"`.
+        A solution with the soft-optimal policy, the cost Cw, and `mixture` where a basis was
+        given. `stats` has the `"feature_mismatch"` and whether it `"converged"`.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym

@@ -1,18 +1,20 @@
 """MWAL: the game of LPAL played by multiplicative weights against a planner.
 
-With the columns of the basis in [-1, 1], ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), set W = 1, β = 1/(1 + √(2 ln K / T)), and repeat
-T times
+With the columns of the basis in [-1, 1], ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), set W = 1, β = 1/(1 + √(2 ln
+K / T)), and repeat T times
 
     w_t = W / ΣW,    μ_t = an optimal occupancy for C w_t,    W ← W ∘ β^((2 + ψ_E - ψ(μ_t))/4):
 
-a feature in which the apprentice is dearer than the expert gains weight, so the next planner attends to it. The
-exponent is the normalised loss (ψ's lie in [-1, 1], so it lies in [0, 1]). The apprentice is the mean of the μ_t, an
-occupancy itself, and so one stationary policy; the cost is that of the mean weights. Hedge's regret bound gives
+a feature in which the apprentice is dearer than the expert gains weight, so the next planner
+attends to it. The exponent is the normalised loss (ψ's lie in [-1, 1], so it lies in [0, 1]). The
+apprentice is the mean of the μ_t, an occupancy itself, and so one stationary policy; the cost is
+that of the mean weights. Hedge's regret bound gives
 
     max_i c_i·(μ - μ_E)  ≤  β* + 4 (√(2 ln K / T) + ln K / T),      β* of LPAL,
 
-`stats["regret_bound"]` is the second term. Syed and Schapire state it for features in [0, 1]; the factor 4 comes with
-the range of ψ_E - ψ(μ_t). The same argument bounds the gap between the two bounds of β* that the solution carries.
+`stats["regret_bound"]` is the second term. Syed and Schapire state it for features in [0, 1]; the
+factor 4 comes with the range of ψ_E - ψ(μ_t). The same argument bounds the gap between the two
+bounds of β* that the solution carries.
 
 Syed and Schapire, "A game-theoretic approach to apprenticeship learning", NIPS 2007.
 """
@@ -33,7 +35,9 @@ from rlfd_gym.problem.solution import Solution
 
 
 def mwal(mdp: TabularMDP, expert: Any, basis: ArrayLike, *, n_iterations: int = 500) -> Solution:
-    """Multiplicative weights over the columns of the basis; nearly as good as `lpal`, by forward solves alone.
+    """Multiplicative weights over the columns of the basis.
+
+    Nearly as good as `lpal`, by forward solves alone.
 
     Args:
         mdp: the environment's tables.

@@ -1,26 +1,31 @@
 """Projection: policies whose features come as near to the expert's as can be.
 
-With ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), start from ψ̄ = ψ(μ₀), μ₀ the occupancy of the uniform policy, and repeat
+With ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), start from ψ̄ = ψ(μ₀), μ₀ the occupancy of the uniform policy,
+and repeat
 
     w = ψ̄ - ψ_E;    stop if ‖w‖ ≤ ε;    μ_t = an optimal occupancy for Cw/‖w‖;
     ψ̄ ← the point nearest to ψ_E on the segment from ψ̄ to ψ(μ_t).
 
-At the end the best mixture of all that was found, min over λ in the simplex of ‖Σ λ_t ψ(μ_t) - ψ_E‖, is an occupancy
-again, and so one stationary policy. If ‖ψ(μ) - ψ_E‖ ≤ ε then |<Cw, μ - μ_E>| ≤ ε for every ‖w‖ ≤ 1: under each such
-cost the apprentice costs what the expert costs, up to ε. It matches the expert and never aims to beat it.
+At the end the best mixture of all that was found, min over λ in the simplex of ‖Σ λ_t
+ψ(μ_t) - ψ_E‖, is an occupancy again, and so one stationary policy. If ‖ψ(μ) - ψ_E‖ ≤ ε then |<Cw,
+μ - μ_E>| ≤ ε for every ‖w‖ ≤ 1: under each such cost the apprentice costs what the expert costs,
+up to ε. It matches the expert and never aims to beat it.
 
-**Bounds.** μ_t is optimal, so <ŵ, ψ> ≥ <ŵ, ψ(μ_t)> for the features ψ of every policy, ŵ = w/‖w‖, and the distance of
-the nearest of them to ψ_E lies between
+**Bounds.** μ_t is optimal, so <ŵ, ψ> ≥ <ŵ, ψ(μ_t)> for the features ψ of every policy, ŵ = w/‖w‖,
+and the distance of the nearest of them to ψ_E lies between
 
     max_t <ŵ_t, ψ(μ_t) - ψ_E>   ≤   min over μ of ‖ψ(μ) - ψ_E‖   ≤   ‖ψ(μ) - ψ_E‖ of the mixture.
 
-The minimum is 0 for an expert that is the occupancy of a policy; it need not be for one estimated from samples, and the
-loop also ends once the bounds, with ψ̄ in the place of the mixture, are within ε of each other.
+The minimum is 0 for an expert that is the occupancy of a policy; it need not be for one estimated
+from samples, and the loop also ends once the bounds, with ψ̄ in the place of the mixture, are
+within ε of each other.
 
-**The mixture by nonnegative least squares.** Let D have the columns ψ(μ_t) - ψ_E. Minimise ‖Dx‖² + (1 - Σx)² over
-x ≥ 0: for x = rλ the best r leaves ‖Dλ‖²/(1 + ‖Dλ‖²), which grows with ‖Dλ‖, so λ = x/Σx is optimal in the simplex.
+**The mixture by nonnegative least squares.** Let D have the columns ψ(μ_t) - ψ_E. Minimise
+‖Dx‖² + (1 - Σx)² over x ≥ 0: for x = rλ the best r leaves ‖Dλ‖²/(1 + ‖Dλ‖²), which grows with
+‖Dλ‖, so λ = x/Σx is optimal in the simplex.
 
-Abbeel and Ng, "Apprenticeship learning via inverse reinforcement learning", ICML 2004, section 3.1.
+Abbeel and Ng, "Apprenticeship learning via inverse reinforcement learning", ICML 2004, section
+3.1.
 """
 
 from __future__ import annotations
@@ -47,13 +52,15 @@ def projection(
     Args:
         mdp: the environment's tables.
         expert: the expert's occupancy over pairs, or demonstrations.
-        basis: C, (n_pairs, K). Its columns are the features, their scale says how much each counts.
+        basis: C, (n_pairs, K). Its columns are the features, their scale says how much each
+            counts.
         epsilon: the distance in feature space at which to stop.
         n_iterations: the largest number of forward solves.
 
     Returns:
-        A solution with bounds of the least distance. `mixture` is the last direction ŵ and `cost` is Cŵ, under which
-        the last policy was optimal; both are zero where the uniform policy was within `epsilon` to begin with.
+        A solution with bounds of the least distance. `mixture` is the last direction ŵ and `cost`
+        is Cŵ, under which the last policy was optimal; both are zero where the uniform policy was
+        within `epsilon` to begin with.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym

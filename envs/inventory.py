@@ -1,12 +1,12 @@
 """The paper's single-product inventory with Poisson demand.
 
-On hand are s units; a units are ordered and arrive at once; the demand D ~ Poisson(λ) is served from the level
-L = s + a, and what cannot be served is lost:
+On hand are s units; a units are ordered and arrive at once; the demand D ~ Poisson(λ) is served
+from the level L = s + a, and what cannot be served is lost:
 
     s' = max(0, L - D),      raw cost = c_o a + c_h L - c_s E[min(L, D)].
 
-The expected sales are exact: E[min(L, D)] = Σ_{k<L} P(D > k). The raw cost is money; `cost` is the same mapped
-affinely onto [-1, 1] (`rlfd_gym.experts.scale`).
+The expected sales are exact: E[min(L, D)] = Σ_{k<L} P(D > k). The raw cost is money; `cost` is the
+same mapped affinely onto [-1, 1] (`rlfd_gym.experts.scale`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ NEGLIGIBLE = 1e-20  # far below rounding: leaving such demands out keeps large c
 class InventoryEnv(TabularEnv):
     """Order stock against uncertain demand: the single-product inventory of Junca & Leiva.
 
-    ## Description
-    A shop holds up to `max_inventory` units of one product. Each day it orders, the order arrives at once, and a
-    Poisson demand is served as far as stock allows. Ordering and holding cost money, selling earns it.
+    ## Description A shop holds up to `max_inventory` units of one product. Each day it orders, the
+    order arrives at once, and a Poisson demand is served as far as stock allows. Ordering and
+    holding cost money, selling earns it.
 
-    ## Action Space
-    `Discrete(max_inventory + 1)`: how many units to order. Feasible in state s are 0 … max_inventory - s, as
-    `info["action_mask"]` says. A larger order is not an error: `step` cuts it to the free capacity, and
-    `info["order"]` says what was ordered. The oracle `sample_next` does not cut, it refuses.
+    ## Action Space `Discrete(max_inventory + 1)`: how many units to order. Feasible in state s are
+    0 … max_inventory - s, as `info["action_mask"]` says. A larger order is not an error: `step`
+    cuts it to the free capacity, and `info["order"]` says what was ordered. The oracle
+    `sample_next` does not cut, it refuses.
 
     ## Observation Space
     `Discrete(max_inventory + 1)`: the units on hand.
@@ -47,13 +47,11 @@ class InventoryEnv(TabularEnv):
     ## Starting State
     Uniform over the stock levels, or `reset(options={"state": 7})`.
 
-    ## Rewards
-    `-cost`: the expected raw cost of the pair, mapped onto [-1, 1] by `scale`, negated. The realised demand moves
-    the stock, not the reward.
+    ## Rewards `-cost`: the expected raw cost of the pair, mapped onto [-1, 1] by `scale`, negated.
+    The realised demand moves the stock, not the reward.
 
-    ## Episode End
-    Never terminates; `gym.make` truncates after 100 steps (0.9^100 < 1e-4). With another discount pass
-    `max_episode_steps=env.unwrapped.horizon`.
+    ## Episode End Never terminates; `gym.make` truncates after 100 steps (0.9^100 < 1e-4). With
+    another discount pass `max_episode_steps=env.unwrapped.horizon`.
 
     ## Information
     `action_mask` (int8, over actions) from `reset` and `step`; `order` and `demand` from `step`.
@@ -63,16 +61,18 @@ class InventoryEnv(TabularEnv):
     * `demand_mean=10.0`: λ of the Poisson demand.
     * `order_cost=3.0`, `holding_cost=0.5`, `sell_price=15.0`: c_o, c_h, c_s, in money per unit.
     * `discount=0.9`.
-    * `cost_scale=None`: `(low, high)` in money, mapped to -1 and 1; by default the range of this environment's
-      own raw cost. Set it where several settings must share a scale, or use `cost_for`.
-    * `expected_sales="exact"`: `"truncated"` sums the expected sales over demands up to M only, as the published
-      figures do.
-    * `limit_orders=True`: with `False`, every order 0 … M is feasible in every state, the demand is served from
-      s + a even above capacity, and what remains above M is thrown away.
+    * `cost_scale=None`: `(low, high)` in money, mapped to -1 and 1; by default the range of this
+      environment's own raw cost. Set it where several settings must share a scale, or use
+      `cost_for`.
+    * `expected_sales="exact"`: `"truncated"` sums the expected sales over demands up to M only, as
+      the published figures do.
+    * `limit_orders=True`: with `False`, every order 0 … M is feasible in every state, the demand
+      is served from s + a even above capacity, and what remains above M is thrown away.
     * `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
 
-    `rlfd_gym/InventoryPaper-v0` is the setting of the published figures: truncated sales, unlimited orders and
-    `cost_scale=(-130, 0)`, which with other prices may put costs outside the box.
+    `rlfd_gym/InventoryPaper-v0` is the setting of the published figures: truncated sales,
+    unlimited orders and `cost_scale=(-130, 0)`, which with other prices may put costs outside the
+    box.
 
     ## Version History
     * v0: the first version.
@@ -86,7 +86,10 @@ class InventoryEnv(TabularEnv):
     """
 
     features: FloatArray
-    """(n_pairs, 3): a, s + a and minus the expected sales. `features @ (c_o, c_h, c_s)` is the raw cost."""
+    """(n_pairs, 3): a, s + a and minus the expected sales.
+
+    `features @ (c_o, c_h, c_s)` is the raw cost.
+    """
     parameters: FloatArray
     """(c_o, c_h, c_s)."""
     scale: CostScale
@@ -210,7 +213,10 @@ def _prices(order_cost: float, holding_cost: float, sell_price: float) -> FloatA
 
 
 def _expected_sales(highest: int, demand_mean: float, largest_demand: int | None) -> FloatArray:
-    """E[min(level, D)] for levels 0..highest; with `largest_demand` the sum stops there, as in the figures."""
+    """E[min(level, D)] for levels 0..highest.
+
+    With `largest_demand` the sum stops there, as in the figures.
+    """
     if largest_demand is None:
         sold = poisson.sf(np.arange(highest), demand_mean)
         return np.concatenate([[0.0], np.cumsum(sold)])

@@ -16,7 +16,9 @@ FREE, OBSTACLE, GOAL = ".", "#", "G"
 
 
 def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
-    """The paper's layout: obstacles on row H//2, goals on the top row, over the first int(W/1.2) columns.
+    """The paper's layout.
+
+    Obstacles on row H//2, goals on the top row, over the first int(W/1.2) columns.
 
     >>> obstacles, goals = paper_layout(10, 10)
     >>> obstacles[0], obstacles[-1], goals[-1]
@@ -34,7 +36,9 @@ def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
 def random_layout(
     height: int, width: int, seed: int, *, goal_share: float = 0.025, obstacle_share: float = 0.05
 ) -> tuple[Cells, Cells]:
-    """Distinct cells drawn uniformly: 5% obstacles and 2.5% goals, as in the paper's appendix, at least one each.
+    """Distinct cells drawn uniformly.
+
+    5% obstacles and 2.5% goals, as in the paper's appendix, at least one each.
 
     >>> obstacles, goals = random_layout(10, 10, seed=1)
     >>> len(obstacles), len(goals)
@@ -54,7 +58,9 @@ def random_layout(
 
 
 def ascii_layout(ascii_map: str) -> tuple[int, int, Cells, Cells]:
-    """(height, width, obstacles, goals) of a map: `.` free, `#` obstacle, `G` goal; the first line is the top row.
+    """(height, width, obstacles, goals) of a map: `.` free, `#` obstacle, `G` goal.
+
+    The first line is the top row.
 
     >>> ascii_layout('''
     ...     G..

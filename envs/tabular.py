@@ -1,7 +1,7 @@
 """What the tabular environments share: a Gymnasium face over a `TabularMDP` and a cost.
 
-Episodes never terminate: goals absorb instead, and `gym.make` truncates at a fixed `max_episode_steps`, as the
-`imitation` library wants it. The reward is minus the cost of the pair.
+Episodes never terminate: goals absorb instead, and `gym.make` truncates at a fixed
+`max_episode_steps`, as the `imitation` library wants it. The reward is minus the cost of the pair.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rlfd_gym.mdp.tables import TabularMDP
 class TabularEnv(gym.Env[Any, Any], ABC):
     """Base class: an environment with known tables and a transition oracle.
 
-    A subclass calls `super().__init__` with its tables and implements `sample_next`, `render_text` and
-    `render_frame`; one with state-dependent actions also overrides `cut_action`.
+    A subclass calls `super().__init__` with its tables and implements `sample_next`, `render_text`
+    and `render_frame`; one with state-dependent actions also overrides `cut_action`.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
@@ -53,7 +53,10 @@ class TabularEnv(gym.Env[Any, Any], ABC):
 
     @abstractmethod
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """The transition oracle: one draw of s' ~ P(·|s, a) for each entry; infeasible pairs are a `ValueError`."""
+        """The transition oracle: one draw of s' ~ P(·|s, a) for each entry.
+
+        Infeasible pairs are a `ValueError`.
+        """
 
     @abstractmethod
     def render_text(self) -> str:
@@ -70,7 +73,10 @@ class TabularEnv(gym.Env[Any, Any], ABC):
 
     @property
     def horizon(self) -> int:
-        """The shortest episode after which less than 1e-4 of the discounted future is left: γ^T < 1e-4."""
+        """The shortest episode after which less than 1e-4 of the discounted future is left.
+
+        γ^T < 1e-4.
+        """
         return self.mdp.horizon()
 
     def cut_action(self, state: int, action: int) -> int:

@@ -1,9 +1,9 @@
 """The paper's windy gridworld.
 
-Cell (row, column), with (0, 0) at the bottom left, is the state row · width + column. An action is a move, up
-(+1, 0), down (-1, 0), left (0, -1) or right (0, +1); with probability `wind` a drift (0, -1) is added to it. A
-combined move that would leave the grid leaves the agent where it is. Goals absorb. The cost depends on the cell
-alone: 1 on obstacles, -1 on goals, 0 elsewhere.
+Cell (row, column), with (0, 0) at the bottom left, is the state row · width + column. An action is
+a move, up (+1, 0), down (-1, 0), left (0, -1) or right (0, +1); with probability `wind` a drift
+(0, -1) is added to it. A combined move that would leave the grid leaves the agent where it is.
+Goals absorb. The cost depends on the cell alone: 1 on obstacles, -1 on goals, 0 elsewhere.
 """
 
 from __future__ import annotations
@@ -29,35 +29,36 @@ DRIFT = np.array((0, -1))
 class WindyGridworldEnv(TabularEnv):
     """Reach a goal, avoid the obstacles, mind the wind: the gridworld of Junca & Leiva.
 
-    ## Description
-    An agent moves on a grid of `height` x `width` cells. A wind blows to the left: with probability `wind` every
-    move is shifted by one column. Obstacles can be walked on, at a price; goals are never left again.
+    ## Description An agent moves on a grid of `height` x `width` cells. A wind blows to the left:
+    with probability `wind` every move is shifted by one column. Obstacles can be walked on, at a
+    price; goals are never left again.
 
     ## Action Space
     `Discrete(4)`: 0 up, 1 down, 2 left, 3 right. All four are feasible everywhere.
 
-    ## Observation Space
-    `Discrete(height * width)`: row * width + column, rows counted from the bottom; see `cell_of` and `state_of`.
+    ## Observation Space `Discrete(height * width)`: row * width + column, rows counted from the
+    bottom; see `cell_of` and `state_of`.
 
     ## Starting State
     Uniform over all cells, or `reset(options={"state": 7})`.
 
-    ## Rewards
-    Minus the cost of the cell that the agent moves from: -1 on an obstacle, +1 on a goal, 0 elsewhere.
+    ## Rewards Minus the cost of the cell that the agent moves from: -1 on an obstacle, +1 on a
+    goal, 0 elsewhere.
 
-    ## Episode End
-    Never terminates, as goals absorb; `gym.make` truncates after 30 steps (0.7^30 < 1e-4). With another discount
-    pass `max_episode_steps=env.unwrapped.horizon`.
+    ## Episode End Never terminates, as goals absorb; `gym.make` truncates after 30 steps
+    (0.7^30 < 1e-4). With another discount pass `max_episode_steps=env.unwrapped.horizon`.
 
     ## Information
     `action_mask` (int8, over actions), all ones.
 
     ## Arguments
     * `height=10`, `width=10`.
-    * `obstacles`, `goals`: lists of cells. By default the paper's layout, obstacles on row height//2 and goals on
-      the top row, over the first int(width/1.2) columns; `height=6, width=6` is that of its duality-gap study.
+    * `obstacles`, `goals`: lists of cells. By default the paper's layout, obstacles on row
+      height//2 and goals on the top row, over the first int(width/1.2) columns; `height=6,
+      width=6` is that of its duality-gap study.
     * `ascii_map`: the layout as text instead, `.` free, `#` obstacle, `G` goal, first line on top.
-    * `layout_seed`: a random layout instead, 2.5% goals and 5% obstacles, as in the paper's appendix.
+    * `layout_seed`: a random layout instead, 2.5% goals and 5% obstacles, as in the paper's
+      appendix.
     * `wind=0.2`, `discount=0.7`.
     * `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
 
@@ -133,7 +134,10 @@ class WindyGridworldEnv(TabularEnv):
         return divmod(int(state), self.width)
 
     def partial_prior(self, share: float, seed: int) -> FloatArray:
-        """The paper's prior: the true cost on a random share of the obstacles and of the goals, zero elsewhere."""
+        """The paper's prior.
+
+        The true cost on a random share of the obstacles and of the goals, zero elsewhere.
+        """
         _checks.number("share", share, 0.0, 1.0)
         rng = np.random.default_rng(seed)
         known = np.zeros(self.mdp.n_states)
@@ -143,7 +147,10 @@ class WindyGridworldEnv(TabularEnv):
         return known[self.mdp.pair_states]
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """The transition oracle, vectorised; a state or action that is not there is a `ValueError`."""
+        """The transition oracle, vectorised.
+
+        A state or action that is not there is a `ValueError`.
+        """
         pairs = self.mdp.pair_index(states, actions)
         blows = rng.random(size=pairs.shape) < self.wind
         return np.asarray(np.where(blows, self._windy[pairs], self._calm[pairs]), dtype=np.int64)

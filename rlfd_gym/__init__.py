@@ -1,7 +1,7 @@
 """Apprenticeship learning from imperfect experts with prior beliefs, for Gymnasium and imitation.
 
-Importing this package registers its environments with Gymnasium and loads nothing heavy: the public names, listed once in
-`__init__.pyi`, are imported on first use.
+Importing this package registers its environments with Gymnasium and loads nothing heavy: the
+public names, listed once in `__init__.pyi`, are imported on first use.
 """
 
 from __future__ import annotations

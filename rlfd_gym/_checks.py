@@ -1,7 +1,7 @@
 """Checks at the border, for the arguments that users hand in.
 
-Each returns the argument in a clean form, or raises an error that names the argument, what came and what was
-expected.
+Each returns the argument in a clean form, or raises an error that names the argument, what came
+and what was expected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SUM_TOLERANCE = 1e-6  # how far probabilities may be from summing to one (float3
 
 
 def finite_vector(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
-    """`values` as a finite float vector of the given length, `per` saying what it has one entry for."""
+    """`values` as a finite float vector; `per` says what it has one entry for."""
     try:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -43,7 +43,10 @@ def pair_vector(name: str, values: ArrayLike, n_pairs: int) -> FloatArray:
 
 
 def finite_array(name: str, values: ArrayLike) -> FloatArray:
-    """`values` as a float vector or table; a vector must be finite, a table may have gaps, which its reader judges."""
+    """`values` as a float vector or table.
+
+    A vector must be finite, a table may have gaps, which its reader judges.
+    """
     array = as_array(name, values, np.float64)
     if array.ndim == 2:
         return array
@@ -59,7 +62,10 @@ def nonnegative(name: str, vector: FloatArray) -> FloatArray:
 
 
 def distribution(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
-    """A probability vector: nonnegative and summing to one within `SUM_TOLERANCE`; it is returned exactly normalised."""
+    """A probability vector: nonnegative and summing to one within `SUM_TOLERANCE`.
+
+    It is returned exactly normalised.
+    """
     vector = nonnegative(name, finite_vector(name, values, length, per))
     total = vector.sum()
     if abs(total - 1.0) > SUM_TOLERANCE:
@@ -80,7 +86,10 @@ def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *,
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:
-    """`value` itself, if it is one of the names known; else an error that suggests the nearest one."""
+    """`value` itself, if it is one of the names known.
+
+    Else an error that suggests the nearest one.
+    """
     names = list(known)
     if not isinstance(value, str) or value not in names:
         near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.4)
@@ -134,7 +143,7 @@ def lock(thing: object) -> None:
 
 
 def discount_factor(value: Any) -> float:
-    """The discount γ, strictly between 0 and 1, and far enough from 1 for double precision to tell."""
+    """The discount γ, strictly between 0 and 1, as far as double precision can tell."""
     discount = number("discount", value, 0.0, 1.0, open_ends=True)
     if 1.0 - discount < 1e-12:
         raise ValueError(f"discount must be at most 1 - 1e-12 in double precision, got {value!r}")

@@ -1,7 +1,8 @@
 """How the library compiles its kernels with numba, and memory laid out for them.
 
-No fastmath. `error_model="numpy"` divides without a branch that raises. `forceinline` saves a call from passing every
-array as several words on the stack. Importing this module loads numba, so it is imported where kernels are needed.
+No fastmath. `error_model="numpy"` divides without a branch that raises. `forceinline` saves a call
+from passing every array as several words on the stack. Importing this module loads numba, so it is
+imported where kernels are needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Files that are either whole or not there, and hold no code: arrays in an npz with a JSON header."""
+"""Files that are either whole or not there, and hold no code.
+
+Arrays in an npz with a JSON header.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ HEADER = "header"
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to that takes the place of `path` once all is written, and leaves nothing behind otherwise."""
+    """Open a file that replaces `path` once all is written, and leaves nothing behind otherwise."""
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -47,7 +50,10 @@ def save_arrays(
 def load_arrays(
     path: str | os.PathLike[str], kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """(header, arrays) of a file that `save_arrays` has written; nothing in the file is executed."""
+    """(header, arrays) of a file that `save_arrays` has written.
+
+    Nothing in the file is executed.
+    """
     with open(path, "rb") as file:
         try:
             archive = np.load(file, allow_pickle=False)

@@ -1,8 +1,11 @@
-"""Old import paths: a module that has moved is still found under the name that it had in version 0.1.
+"""Old import paths.
 
-`import rlfd_gym.selection` and `import rlfd_gym.alpha.path` give one and the same module object, so classes, pickles and
-patches agree. Packages that took over the name of a module (`rlfd_gym.mdp`, `.problem`, `.trainer`, `.experts`) need no
-entry here: they export what the module had.
+A module that has moved is still found under the name that it had in version 0.1.
+
+`import rlfd_gym.selection` and `import rlfd_gym.alpha.path` give one and the same module object,
+so classes, pickles and patches agree. Packages that took over the name of a module
+(`rlfd_gym.mdp`, `.problem`, `.trainer`, `.experts`) need no entry here: they export what the
+module had.
 """
 
 from __future__ import annotations

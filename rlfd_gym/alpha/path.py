@@ -1,6 +1,7 @@
 r"""The regularisation path: exact solutions of one problem along α.
 
-RLfD_α trades two things for each other: with F(c) = the expert's regret under the cost c and G(c) = ‖c - ĉ‖²,
+RLfD_α trades two things for each other: with F(c) = the expert's regret under the cost c and
+G(c) = ‖c - ĉ‖²,
 
     c_α minimises F(c) + α G(c).
 
@@ -8,23 +9,26 @@ RLfD_α trades two things for each other: with F(c) = the expert's regret under 
 
     F(c_α) + α G(c_α) ≤ F(c_β) + α G(c_β),        F(c_β) + β G(c_β) ≤ F(c_α) + β G(c_α).
 
-Adding them gives (β - α) (G(c_β) - G(c_α)) ≤ 0; with this, the first gives F(c_α) ≤ F(c_β). For answers that are only
-optimal up to duality gaps ε_α and ε_β the same lines give G(c_β) ≤ G(c_α) + (ε_α + ε_β)/(β - α) and
-F(c_α) ≤ F(c_β) + ε_α + α (ε_α + ε_β)/(β - α).
+Adding them gives (β - α) (G(c_β) - G(c_α)) ≤ 0; with this, the first gives F(c_α) ≤ F(c_β). For
+answers that are only optimal up to duality gaps ε_α and ε_β the same lines give
+G(c_β) ≤ G(c_α) + (ε_α + ε_β)/(β - α) and F(c_α) ≤ F(c_β) + ε_α + α (ε_α + ε_β)/(β - α).
 
-**The ends.** Where the box is not active the apprentice is μ_α = μ_E + 2α (c_α - ĉ). Towards α = 0 the cost settles at
-the projection of the prior (`project_prior`), so the departure ‖μ_α - μ_E‖₁ vanishes in proportion to α: the expert is
-reproduced. Upwards no entry of c differs from the prior, cut to the box, by more than 1/2α, and from some α on μ_α no
-longer changes what it costs under the prior: the prior decides. The path runs from the α at which 1% of the departure
-is left to the one at which all but 0.01% of what the apprentice can gain under the prior is gained.
+**The ends.** Where the box is not active the apprentice is μ_α = μ_E + 2α (c_α - ĉ). Towards α = 0
+the cost settles at the projection of the prior (`project_prior`), so the departure ‖μ_α - μ_E‖₁
+vanishes in proportion to α: the expert is reproduced. Upwards no entry of c differs from the
+prior, cut to the box, by more than 1/2α, and from some α on μ_α no longer changes what it costs
+under the prior: the prior decides. The path runs from the α at which 1% of the departure is left
+to the one at which all but 0.01% of what the apprentice can gain under the prior is gained.
 
-**Regret and sampled experts.** F(c) = min over u of <μ_E, q> - min q, q = c - Tγᵀu. For the occupancy of a policy that
-is <μ_E, c> - ρ*_c. An expert estimated from samples starts where Tγ μ_E says, not at ν₀; <μ_E, c> - ρ*_c may then be
-negative; the quantity that is reported, and monotone in α, is the regret from the expert's own start.
+**Regret and sampled experts.** F(c) = min over u of <μ_E, q> - min q, q = c - Tγᵀu. For the
+occupancy of a policy that is <μ_E, c> - ρ*_c. An expert estimated from samples starts where Tγ μ_E
+says, not at ν₀; <μ_E, c> - ρ*_c may then be negative; the quantity that is reported, and monotone
+in α, is the regret from the expert's own start.
 
-**Every point is solved from scratch.** An interior point method gains nothing from a neighbour's solution, which lies
-at the border. Keeping PIQP's factorisation pattern and scaling (its `update`) was tried: the scaling of one α is so
-wrong for another that it takes ten times as many steps. Thirty points of the paper's problems take a fifth of a second.
+**Every point is solved from scratch.** An interior point method gains nothing from a neighbour's
+solution, which lies at the border. Keeping PIQP's factorisation pattern and scaling (its `update`)
+was tried: the scaling of one α is so wrong for another that it takes ten times as many steps.
+Thirty points of the paper's problems take a fifth of a second.
 """
 
 from __future__ import annotations
@@ -61,7 +65,8 @@ class PathPoint:
         solution: the exact solution.
         distance: ‖c - ĉ‖, the learned cost's distance from the prior.
         regret: the expert's regret under the learned cost.
-        departure: ‖μ_A - μ_E‖₁, the apprentice's from the expert: twice the share of time that they spend differently.
+        departure: ‖μ_A - μ_E‖₁, the apprentice's from the expert: twice the share of time that
+            they spend differently.
     """
 
     alpha: float
@@ -118,8 +123,8 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
 
     Args:
         problem: the learning problem; its own α plays no part.
-        alphas: positive numbers, in any order. By default both ends are found, see the module's docstring, and the rest
-            lies between them at equal ratios.
+        alphas: positive numbers, in any order. By default both ends are found, see the module's
+            docstring, and the rest lies between them at equal ratios.
         n_points: how many, if `alphas` are not given.
 
     Example:
@@ -178,7 +183,8 @@ def bracket(
 ) -> tuple[PathPoint, PathPoint]:
     """Bisect, geometrically, for the α at which `holds` turns false.
 
-    Returns the last point where it holds and the first where it does not, at most a factor `ratio` apart.
+    Returns the last point where it holds and the first where it does not, at most a factor `ratio`
+    apart.
     """
     while last.alpha > ratio * first.alpha:
         middle = solve_at(problem, math.sqrt(first.alpha * last.alpha))

@@ -1,23 +1,27 @@
 r"""Rules that choose α from a path (`select_alpha`): what each assumes, and when it misleads.
 
-* `"regret-budget"`: you know how suboptimal the expert may be. The budget is a share of the cost range, by which is
-  meant how far the best and the worst policy are apart under the prior. The largest α whose cost keeps the expert's
-  regret within the budget; monotone, so by bisection. It does not look at the noise in the data, and with few
-  demonstrations part of the regret is not the expert's but the sample's. With a budget larger than the regret under the
-  prior itself it hands everything to the prior, right or wrong.
-* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs it (Morozov's principle). The smallest α
-  on the path at which the departure reaches the noise of μ̂_E, measured as its bootstrap standard error
-  (`occupancy_noise`). In ℓ1-norm the departure nearly always rises with α, but need not; the first crossing is taken.
-  The rule knows nothing of an expert who is consistently wrong: with many demonstrations it imitates the expert. And the
-  departure that is allowed is spent on what the prior dislikes, which need not be where the noise is.
-* `"l-curve"`: nothing is known. The corner of the trade-off between F and G. Both fall on a convex curve whose slope
-  at c_α is dF/dG = -α, so the point farthest below the chord between the path's ends is where α is the chord's slope,
+* `"regret-budget"`: you know how suboptimal the expert may be. The budget is a share of the cost
+  range, by which is meant how far the best and the worst policy are apart under the prior. The
+  largest α whose cost keeps the expert's regret within the budget; monotone, so by bisection. It
+  does not look at the noise in the data, and with few demonstrations part of the regret is not the
+  expert's but the sample's. With a budget larger than the regret under the prior itself it hands
+  everything to the prior, right or wrong.
+* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs it (Morozov's
+  principle). The smallest α on the path at which the departure reaches the noise of μ̂_E, measured
+  as its bootstrap standard error (`occupancy_noise`). In ℓ1-norm the departure nearly always rises
+  with α, but need not; the first crossing is taken. The rule knows nothing of an expert who is
+  consistently wrong: with many demonstrations it imitates the expert. And the departure that is
+  allowed is spent on what the prior dislikes, which need not be where the noise is.
+* `"l-curve"`: nothing is known. The corner of the trade-off between F and G. Both fall on a convex
+  curve whose slope at c_α is dF/dG = -α, so the point farthest below the chord between the path's
+  ends is where α is the chord's slope,
 
       α = (F_last - F_first) / (G_first - G_last),
 
-  where one more per cent of the distance is worth one per cent of the regret. (On logarithmic axes, where such corners
-  are often looked for, this curve has none: its slope there, -F/αG up to a factor, goes from 0 to -∞ and it bends away
-  from the origin.) The rule weighs expert and prior alike, whatever they deserve.
+  where one more per cent of the distance is worth one per cent of the regret. (On logarithmic
+  axes, where such corners are often looked for, this curve has none: its slope there, -F/αG up to
+  a factor, goes from 0 to -∞ and it bends away from the origin.) The rule weighs expert and prior
+  alike, whatever they deserve.
 """
 
 from __future__ import annotations
@@ -53,7 +57,10 @@ class AlphaChoice:
 
 @dataclass(frozen=True)
 class Rule:
-    """An entry of `RULES`: what a rule takes, and how it chooses a point of a path and says why."""
+    """An entry of `RULES`.
+
+    What a rule takes, and how it chooses a point of a path and says why.
+    """
 
     choose: Callable[[AlphaPath, float], tuple[PathPoint, str]]
     parameter: str | None = None
@@ -68,11 +75,14 @@ def select_alpha(
     """Choose α by a rule; the module's docstring says what each assumes and when it misleads.
 
     Args:
-        path: from `alpha_path`. Its points bracket the answer, which is then found to 0.1% with further exact solves.
-        rule: "regret-budget", "discrepancy" or "l-curve"; the first two may bring their number along, as in
-            "regret-budget:0.05" and "discrepancy:0.2".
-        budget: for "regret-budget", the regret that the expert may have, as a share of the cost range.
-        noise: for "discrepancy", how far the expert's occupancy may be off in ℓ1-norm; see `occupancy_noise`.
+        path: from `alpha_path`. Its points bracket the answer, which is then found to 0.1% with
+            further exact solves.
+        rule: "regret-budget", "discrepancy" or "l-curve"; the first two may bring their number
+            along, as in "regret-budget:0.05" and "discrepancy:0.2".
+        budget: for "regret-budget", the regret that the expert may have, as a share of the cost
+            range.
+        noise: for "discrepancy", how far the expert's occupancy may be off in ℓ1-norm; see
+            `occupancy_noise`.
 
     Example:
         >>> from rlfd_gym import alpha_path
@@ -119,7 +129,10 @@ def parse_rule(rule: str) -> tuple[str, float | None]:
 
 
 def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[PathPoint | None, PathPoint | None]:
-    """The last α at which something holds, and the first above at which it does not; `None` beyond the path's ends."""
+    """The last α at which something holds, and the first above at which it does not.
+
+    `None` beyond the path's ends.
+    """
     number = next((k for k, point in enumerate(path) if not holds(point)), len(path))
     if number == 0:
         return None, path[0]

@@ -1,6 +1,7 @@
 """What is believed about the cost: one module a belief, and the bases that hulls are made of.
 
-`belief` says what every belief has to answer; the next belief is one more module, and one more line here.
+`belief` says what every belief has to answer; the next belief is one more module, and one more
+line here.
 """
 
 from __future__ import annotations

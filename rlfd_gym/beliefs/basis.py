@@ -1,8 +1,9 @@
 """Bases of costs: C with one row per pair and K columns, costs Cw, features ψ(μ) = Cᵀμ.
 
-Methods that learn from a hull take w in the simplex, so that Cw is a mixture of the columns. Those whose step sizes or
-error bounds come from |C| ≤ 1 need the columns in the box [-1, 1]; `scale_basis` brings any basis there, and turns
-no column around: a mixture of the scaled columns is a nonnegative combination of the original ones.
+Methods that learn from a hull take w in the simplex, so that Cw is a mixture of the columns. Those
+whose step sizes or error bounds come from |C| ≤ 1 need the columns in the box [-1, 1];
+`scale_basis` brings any basis there, and turns no column around: a mixture of the scaled columns
+is a nonnegative combination of the original ones.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ BOX_TOLERANCE = 1e-9  # how far outside the box an entry may be by rounding
 
 
 def scale_basis(basis: ArrayLike) -> FloatArray:
-    """The basis with each column divided by its largest absolute value; a column of zeros stays as it is.
+    """The basis with each column divided by its largest absolute value.
+
+    A column of zeros stays as it is.
 
     >>> scale_basis([[1.0, -30.0], [0.5, 15.0]]).tolist()
     [[1.0, -1.0], [0.5, 0.5]]
@@ -28,7 +31,7 @@ def scale_basis(basis: ArrayLike) -> FloatArray:
 
 
 def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = True) -> FloatArray:
-    """`basis` as a finite (n_pairs, K) array, with its entries in [-1, 1] if `box` is set, or an error."""
+    """Return `basis` as a finite (n_pairs, K) array, if `box` is set in [-1, 1], or raise an error."""
     c = _matrix(basis)
     if n_pairs is not None and c.shape[0] != n_pairs:
         raise ValueError(

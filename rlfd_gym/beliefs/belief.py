@@ -1,14 +1,16 @@
 r"""What every belief about the cost has to say.
 
-A *belief* is a closed convex set 𝒞 of costs that are held possible, with a convex penalty Ω ≥ 0 for how much each of
-them is held against. With the expert's occupancy μ_E, the learning problem is one line for all beliefs:
+A *belief* is a closed convex set 𝒞 of costs that are held possible, with a convex penalty Ω ≥ 0
+for how much each of them is held against. With the expert's occupancy μ_E, the learning problem is
+one line for all beliefs:
 
     min over c ∈ 𝒞  of  Ω(c) + the expert's regret under c
         =  max over occupancies μ  of  min over c ∈ 𝒞  of  Ω(c) + <d, c>,          d = μ_E - μ.
 
-The costs of a belief are written in coordinates of its own: c = C(x). For `NearPrior` x is the cost itself, for `Hull`
-it is the mixture w of a basis, c = Cw. A belief says what x may be, what its inner minimum is, and how far a given x is
-from it; `rlfd_gym.problem` turns this into certified bounds, and solvers into answers.
+The costs of a belief are written in coordinates of its own: c = C(x). For `NearPrior` x is the
+cost itself, for `Hull` it is the mixture w of a basis, c = Cw. A belief says what x may be, what
+its inner minimum is, and how far a given x is from it; `rlfd_gym.problem` turns this into
+certified bounds, and solvers into answers.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Belief(ABC):
 
     @abstractmethod
     def over(self: SomeBelief, pairs: Pairs) -> SomeBelief:
-        """Return the belief with its vectors checked against an environment's pairs, and its tables as vectors."""
+        """Return the belief for an environment's pairs: its vectors checked, its tables as vectors."""
 
     @abstractmethod
     def cost(self, x: FloatArray) -> FloatArray:
@@ -56,7 +58,10 @@ class Belief(ABC):
 
     @abstractmethod
     def check(self, x: FloatArray) -> FloatArray:
-        """Return x itself if C(x) is in 𝒞, up to rounding, which is removed; else raise an error."""
+        """Return x itself if C(x) is in 𝒞, up to rounding, which is removed.
+
+        Else raise an error.
+        """
 
     @abstractmethod
     def penalty(self, cost: FloatArray) -> float:
@@ -68,11 +73,17 @@ class Belief(ABC):
 
     @abstractmethod
     def excess(self, x: FloatArray, d: FloatArray) -> float:
-        """Return by how much Ω + <d, c> falls between x and its minimum: a sum without a negative term."""
+        """Return by how much Ω + <d, c> falls between x and its minimum.
+
+        A sum without a negative term.
+        """
 
     @abstractmethod
     def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
-        """Return the (sub)gradient of Ω(C(x)) + <d, C(x)> in x: what Algorithm 1 estimates from samples."""
+        """Return the (sub)gradient of Ω(C(x)) + <d, C(x)> in x.
+
+        What Algorithm 1 estimates from samples.
+        """
 
     @abstractmethod
     def second_moment(self, bound: str) -> float:

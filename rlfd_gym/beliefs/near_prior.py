@@ -1,33 +1,40 @@
-r"""`NearPrior`: the cost is in the box [-1, 1]ⁿ, and the farther from a prior ĉ, the more it is held against.
+r"""`NearPrior`.
 
-**`norm="l2"`**, the paper's penalty Ω(c) = α‖c - ĉ‖². For d = μ_E - μ the best answer is, entry by entry,
+The cost is in the box [-1, 1]ⁿ, and the farther from a prior ĉ, the more it is held against.
+
+**`norm="l2"`**, the paper's penalty Ω(c) = α‖c - ĉ‖². For d = μ_E - μ the best answer is, entry by
+entry,
 
     c*ᵢ = clip(ĉᵢ - dᵢ/2α, -1, 1),  or -sign(dᵢ) for α = 0,
 
-and the excess of another cost over it is the sum of the nonnegative terms (cᵢ - c*ᵢ) (α (cᵢ + c*ᵢ - 2ĉᵢ) + dᵢ).
+and the excess of another cost over it is the sum of the nonnegative terms (cᵢ - c*ᵢ) (α
+(cᵢ + c*ᵢ - 2ĉᵢ) + dᵢ).
 
-**Its second moment.** Algorithm 1 estimates the gradient 2α(c - ĉ) + d by a eᵢ + w with a = 2αn(cᵢ - ĉᵢ), i uniform,
-and w = e_{i_E} - e_{i_t} drawn independently of i. The paper's lemma bounds E‖a eᵢ + w‖² with a term 64 α² n: it squares
-n · 2α(cᵢ - ĉᵢ) but keeps n only once, and does not hold. Here is a bound that does (`bound="corrected"`). Let
-D = 1 + max|ĉ|, so that |cᵢ - ĉᵢ| ≤ D on the box. Then
+**Its second moment.** Algorithm 1 estimates the gradient 2α(c - ĉ) + d by a eᵢ + w with
+a = 2αn(cᵢ - ĉᵢ), i uniform, and w = e_{i_E} - e_{i_t} drawn independently of i. The paper's lemma
+bounds E‖a eᵢ + w‖² with a term 64 α² n: it squares n · 2α(cᵢ - ĉᵢ) but keeps n only once, and does
+not hold. Here is a bound that does (`bound="corrected"`). Let D = 1 + max|ĉ|, so that
+|cᵢ - ĉᵢ| ≤ D on the box. Then
 
     E‖a eᵢ + w‖² = E a² + 2 E[a wᵢ] + E‖w‖²,
     E a²     = 4α²n² · mean (cᵢ - ĉᵢ)²  ≤ 4α²n²D²,
     2 E[a wᵢ] = 2 · (1/n) Σᵢ 2αn(cᵢ - ĉᵢ)(μ_E - μ)ᵢ ≤ 4αD ‖μ_E - μ‖₁ ≤ 8αD,      E‖w‖² ≤ 2.
 
-A prior outside the box is allowed; `bound="paper"` then replaces the 2 that it has for max|c - ĉ| by max(2, D).
+A prior outside the box is allowed; `bound="paper"` then replaces the 2 that it has for max|c - ĉ|
+by max(2, D).
 
-**`norm="l1"`** has Ω(c) = α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ, and leaves the cost exactly at the prior
-where there is no strong reason to move it. The best answer stays at the prior, clipped to [-1, 1], while |dᵢ| ≤ αᵢ, and
-is the end -sign(dᵢ) of the box beyond. The slope of αᵢ|x - ĉᵢ| + dᵢx is dᵢ - αᵢ left of ĉᵢ and dᵢ + αᵢ right of it.
-Integrated from c*ᵢ to cᵢ, the excess is
+**`norm="l1"`** has Ω(c) = α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ, and leaves the cost
+exactly at the prior where there is no strong reason to move it. The best answer stays at the
+prior, clipped to [-1, 1], while |dᵢ| ≤ αᵢ, and is the end -sign(dᵢ) of the box beyond. The slope
+of αᵢ|x - ĉᵢ| + dᵢx is dᵢ - αᵢ left of ĉᵢ and dᵢ + αᵢ right of it. Integrated from c*ᵢ to cᵢ, the
+excess is
 
     Σᵢ (dᵢ + αᵢ) (max(cᵢ, ĉᵢ) - max(c*ᵢ, ĉᵢ)) + (dᵢ - αᵢ) (min(cᵢ, ĉᵢ) - min(c*ᵢ, ĉᵢ)),
 
-again without a negative summand. The subgradient has α sign(cᵢ - ĉᵢ), which at the kink is 0, the shortest there is.
-Its estimator has a = αn sign(cᵢ - ĉᵢ), so E a² ≤ α²n², 2 E[a wᵢ] ≤ 2α‖μ_E - μ‖₁ ≤ 4α, and the sum is at most
-α²n² + 4α + 2. The paper has no lemma for it. What α means with this norm, and how to choose it, is in
-`rlfd_gym.solvers.reweighted`.
+again without a negative summand. The subgradient has α sign(cᵢ - ĉᵢ), which at the kink is 0, the
+shortest there is. Its estimator has a = αn sign(cᵢ - ĉᵢ), so E a² ≤ α²n², 2 E[a
+wᵢ] ≤ 2α‖μ_E - μ‖₁ ≤ 4α, and the sum is at most α²n² + 4α + 2. The paper has no lemma for it. What
+α means with this norm, and how to choose it, is in `rlfd_gym.solvers.reweighted`.
 """
 
 from __future__ import annotations
@@ -55,12 +62,14 @@ class NearPrior(Belief):
     Args:
         prior: ĉ, over pairs or as a table (n_states, n_actions); it may leave [-1, 1].
         alpha: α ≥ 0, how much the prior weighs.
-        norm: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁. The two need different α, see `rlfd_gym.solvers.reweighted`.
-        weights: with "l1" and `solve_exact`, how much the prior of each pair weighs, as a multiple of `alpha`.
+        norm: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁. The two need different α, see
+            `rlfd_gym.solvers.reweighted`.
+        weights: with "l1" and `solve_exact`, how much the prior of each pair weighs, as a multiple
+            of `alpha`.
 
     Example:
         >>> belief = NearPrior(prior=[0.5, -0.5], alpha=0.25)
-        >>> belief.best(np.array([0.1, -1.0])).tolist()       # against d = μ_E - μ, clipped to [-1, 1]
+        >>> belief.best(np.array([0.1, -1.0])).tolist()       # against d = μ_E - μ
         [0.3, 1.0]
     """
 
@@ -88,7 +97,7 @@ class NearPrior(Belief):
         return self.alpha * (np.ones(self.prior.size) if self.weights is None else self.weights)
 
     def over(self, pairs: Pairs) -> NearPrior:
-        """Return the belief with its vectors checked against an environment's pairs, and its tables as vectors."""
+        """Return the belief for an environment's pairs: its vectors checked, its tables as vectors."""
         weights = None if self.weights is None else pairs.pairs(self.weights, "weights")
         return replace(self, prior=pairs.pairs(self.prior, "prior"), weights=weights)
 
@@ -101,7 +110,10 @@ class NearPrior(Belief):
         return _checks.pair_vector("cost", x, self.prior.size)
 
     def check(self, x: FloatArray) -> FloatArray:
-        """Return the cost itself if it is in the box up to rounding, which is removed; else raise an error."""
+        """Return the cost itself if it is in the box up to rounding, which is removed.
+
+        Else raise an error.
+        """
         return in_box("cost", x)
 
     def penalty(self, cost: FloatArray) -> float:
@@ -113,7 +125,8 @@ class NearPrior(Belief):
     def best(self, d: FloatArray) -> FloatArray:
         """Return c*, the cost in the box that minimises Ω(c) + <d, c>.
 
-        Where several do, it is the prior clipped to [-1, 1] with "l1", and 0 with "l2" (where it takes α = 0).
+        Where several do, it is the prior clipped to [-1, 1] with "l1", and 0 with "l2" (where it
+        takes α = 0).
         """
         if self.norm == "l1":
             return np.where(np.abs(d) <= self.pair_alpha, np.clip(self.prior, -1.0, 1.0), -np.sign(d))
@@ -137,7 +150,10 @@ class NearPrior(Belief):
         return 2 * self.alpha * (x - self.prior) + d
 
     def second_moment(self, bound: str) -> float:
-        """Return a bound on E‖g‖² for the estimator of the gradient; with "paper" without the lemma's constant 8."""
+        """Return a bound on E‖g‖² for the estimator of the gradient.
+
+        With "paper" without the lemma's constant 8.
+        """
         if self.weights is not None:
             raise ValueError("weights: Algorithm 1 and its theorem take none; use solve_exact")
         n, alpha = self.prior.size, self.alpha
@@ -156,7 +172,10 @@ class NearPrior(Belief):
 
 
 def in_box(name: str, vector: FloatArray) -> FloatArray:
-    """Return a vector clipped to [-1, 1] if it is there up to rounding; else raise an error about `name`."""
+    """Return a vector clipped to [-1, 1] if it is there up to rounding.
+
+    Else raise an error about `name`.
+    """
     worst = int(np.argmax(np.abs(vector)))
     if abs(vector[worst]) > 1 + FEASIBILITY:
         raise ValueError(f"{name} must lie in [-1, 1] for bounds to hold; entry {worst} is {vector[worst]}")

@@ -1,8 +1,9 @@
 r"""The best mixture in a simplex for a quadratic cost, and how far another one is from it.
 
-**The best weights** for f(w) = α wᵀGw + <h, w>, with G = CᵀC, are found by pairs: the entry with the smallest gradient
-takes from the one for which this decreases f most, exactly as much as is best. Whatever b this ends with, convexity
-gives f(w') ≥ f(b) + <g, w' - b> for g = ∇f(b), so that min f ≥ f(b) - <g, b> + min g, and f being quadratic,
+**The best weights** for f(w) = α wᵀGw + <h, w>, with G = CᵀC, are found by pairs: the entry with
+the smallest gradient takes from the one for which this decreases f most, exactly as much as is
+best. Whatever b this ends with, convexity gives f(w') ≥ f(b) + <g, w' - b> for g = ∇f(b), so that
+min f ≥ f(b) - <g, b> + min g, and f being quadratic,
 
     f(w) - min f  ≤  <w, g - min g> + α (w - b)ᵀG(w - b),
 
@@ -21,7 +22,7 @@ LIMIT = 100_000  # exchanges; a few dozen are usual, and the bound holds wheneve
 
 @compiled
 def best_mixture(gram, linear, alpha):
-    """argmin over the simplex of α wᵀGw + <h, w>, up to rounding unless the limit of exchanges is hit."""
+    """Return the w in the simplex that minimises α wᵀGw + <h, w>, up to rounding or `LIMIT`."""
     size = len(linear)
     best = np.zeros(size)
     first = np.argmin(np.array([alpha * gram[k, k] + linear[k] for k in range(size)]))

@@ -1,4 +1,7 @@
-"""What was shown: demonstrations, logs and made-up experts, and the occupancy that each amounts to."""
+"""What was shown.
+
+Demonstrations, logs and made-up experts, and the occupancy that each amounts to.
+"""
 
 from __future__ import annotations
 

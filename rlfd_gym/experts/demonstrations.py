@@ -2,19 +2,23 @@ r"""From demonstrations to the expert's occupancy.
 
 K trajectories s₀ a₀ s₁ a₁ … s_T count equally, and each step with the weight of its time:
 
-    μ̂(s, a) = 1/K Σ_k [ (1-γ) Σ_{t<T_k} γᵗ 1{s_t = s, a_t = a}  +  γ^{T_k} μ_tail(s, a; s_{T_k}) ].
+    μ̂(s, a) = 1/K Σ_k [ (1-γ) Σ_{t<T_k} γᵗ 1{s_t = s, a_t = a}  +  γ^{T_k} μ_tail(s, a; s_{T_k})
+    ].
 
-The second term is the mass γ^T of what comes after the end, which a trajectory does not show. It goes on under the
-model: μ_tail(·; s) is the occupancy from start s of the policy π̂ read off all the demonstrations, π̂(a|s) = how often a
-was taken in s, uniform over A(s) where s was never left. One rule, two readings:
+The second term is the mass γ^T of what comes after the end, which a trajectory does not show. It
+goes on under the model: μ_tail(·; s) is the occupancy from start s of the policy π̂ read off all
+the demonstrations, π̂(a|s) = how often a was taken in s, uniform over A(s) where s was never left.
+One rule, two readings:
 
 * a trajectory that *terminated* ends in an absorbing state; the model stays there with all of γ^T;
-* a *truncated* one goes on as the demonstrator would have from where it was cut. For a demonstrator with a fixed policy
-  μ̂ tends to the true occupancy as K grows, however short the trajectories are. What is left is the error of π̂, times
-  γ^T; a warning says how much mass that is where it is more than 1%.
+* a *truncated* one goes on as the demonstrator would have from where it was cut. For a
+  demonstrator with a fixed policy μ̂ tends to the true occupancy as K grows, however short the
+  trajectories are. What is left is the error of π̂, times γ^T; a warning says how much mass that
+  is where it is more than 1%.
 
-Which of the two it was is read off the model, not off `trajectory.terminal`: imitation's rollouts set that flag at the
-end of every episode, also where a time limit cut it, and seals' tabular environments call their horizon a termination.
+Which of the two it was is read off the model, not off `trajectory.terminal`: imitation's rollouts
+set that flag at the end of every episode, also where a time limit cut it, and seals' tabular
+environments call their horizon a termination.
 
 Nothing here imports imitation or torch: demonstrations are recognised by what they have.
 """
@@ -45,16 +49,19 @@ KINDS = (
 def occupancy_from_demonstrations(
     demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory"
 ) -> FloatArray:
-    """The expert's occupancy over pairs, estimated from demonstrations; see the module's docstring.
+    """The expert's occupancy over pairs, estimated from demonstrations.
+
+    See the module's docstring.
 
     Args:
-        demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily loaded dataset); its
-            `Transitions` or `TransitionsMinimal`, or an iterable of batches with "obs" and "acts", which need
-            `discounting="none"`; or an occupancy, as an array over pairs or a table over states × actions.
+        demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
+            loaded dataset); its `Transitions` or `TransitionsMinimal`, or an iterable of batches
+            with "obs" and "acts", which need `discounting="none"`; or an occupancy, as an array
+            over pairs or a table over states × actions.
         mdp: the environment's tables.
-        discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once: the undiscounted
-            frequencies, the only thing that transitions without times allow. They are the discounted occupancy only
-            where the transitions were drawn from it.
+        discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once:
+            the undiscounted frequencies, the only thing that transitions without times allow. They
+            are the discounted occupancy only where the transitions were drawn from it.
 
     Example:
         >>> from types import SimpleNamespace
@@ -150,7 +157,7 @@ def estimate_occupancy(
 
 
 def demonstrated_pairs(read: Demonstrations, mdp: TabularMDP) -> IntArray:
-    """The pair of each transition, or an error that names the first transition the MDP does not have."""
+    """Return the pair of each transition, or name the first one that the MDP does not have."""
     check_known(read, mdp.feasible)
     return mdp.pair_index(read.states, read.actions)
 
@@ -231,7 +238,10 @@ def _transitions(items: list[Any], *, single: bool) -> Demonstrations:
 
 
 def _indices(name: str, values: Any) -> IntArray:
-    """States or actions as an int vector: shape (T,) or (T, 1), integers or floats that are whole numbers."""
+    """States or actions as an int vector.
+
+    Shape (T,) or (T, 1), integers or floats that are whole numbers.
+    """
     array = _checks.as_array(f"demonstrations, {name},", values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]

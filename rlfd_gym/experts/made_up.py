@@ -1,4 +1,6 @@
-"""Experts to learn from when there is no human at hand: as a true occupancy measure, or seen in trajectories.
+"""Experts to learn from when there is no human at hand.
+
+As a true occupancy measure, or seen in trajectories.
 
 An expert who is optimal for a wrong cost is `mdp.optimal(wrong_cost).occupancy`.
 """
@@ -19,7 +21,10 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """One trajectory, with the names that imitation has for its parts: one more state than actions."""
+    """One trajectory, with the names that imitation has for its parts.
+
+    One more state than actions.
+    """
 
     obs: IntArray = field(repr=False)
     acts: IntArray = field(repr=False)
@@ -28,7 +33,8 @@ class Walk:
 
 
 def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
-    """The occupancy of an expert who acts optimally for `cost`, but at random with probability `noise`.
+    """The occupancy of an expert who acts optimally for `cost`, but at random with probability
+    `noise`.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
@@ -42,7 +48,9 @@ def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
 def demonstrate(
     mdp: TabularMDP, policy: ArrayLike, n_trajectories: int, length: int, seed: int | np.random.SeedSequence
 ) -> list[Walk]:
-    """Trajectories of a policy, drawn from the tables for all of them at a time: no environment is needed.
+    """Trajectories of a policy, drawn from the tables for all of them at a time.
+
+    No environment is needed.
 
     The first k of them do not depend on how many are asked for.
 
@@ -65,7 +73,10 @@ def demonstrate(
 
 
 def _draw(matrix: sp.csr_array, rows: IntArray, uniforms: FloatArray) -> IntArray:
-    """A column for each row, by the probabilities in it: the entries laid end to end are one long distribution."""
+    """A column for each row, by the probabilities in it.
+
+    The entries laid end to end are one long distribution.
+    """
     ends = np.cumsum(matrix.data)
     before = np.concatenate([[0.0], ends])[matrix.indptr]
     chance = before[rows] + uniforms * (before[rows + 1] - before[rows])

@@ -17,14 +17,18 @@ from rlfd_gym.mdp.tables import TabularMDP
 def occupancy_noise(
     demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory", n_bootstrap: int = 200, seed: int = 0
 ) -> float:
-    """How far the occupancy estimated from demonstrations may be off: its bootstrap standard error in ℓ1-norm.
+    """How far the occupancy estimated from demonstrations may be off.
 
-    Whole trajectories are drawn with replacement and the occupancy estimated anew, as `occupancy_from_demonstrations`
-    does. The root mean square of its ℓ1 distances from the original estimate, times √(K/(K-1)), without which K
-    trajectories would look less noisy than they are. It does not see what no trajectory has shown.
+    Its bootstrap standard error in ℓ1-norm.
+
+    Whole trajectories are drawn with replacement and the occupancy estimated anew, as
+    `occupancy_from_demonstrations` does. The root mean square of its ℓ1 distances from the
+    original estimate, times √(K/(K-1)), without which K trajectories would look less noisy than
+    they are. It does not see what no trajectory has shown.
 
     Args:
-        demonstrations: two trajectories at least, in any form that `occupancy_from_demonstrations` takes.
+        demonstrations: two trajectories at least, in any form that `occupancy_from_demonstrations`
+            takes.
         mdp: the environment's tables.
         discounting: as for `occupancy_from_demonstrations`.
         n_bootstrap: how many resamples.

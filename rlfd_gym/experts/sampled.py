@@ -1,4 +1,7 @@
-"""An expert known only by transitions: pairs with the states that followed, for learning without a model."""
+"""An expert known only by transitions.
+
+Pairs with the states that followed, for learning without a model.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from rlfd_gym.experts.demonstrations import Demonstrations, check_known, check_t
 
 @dataclass(frozen=True, eq=False)
 class SampledExpert:
-    """Transitions that an expert was seen to make, each with the weight (1-γ)γᵗ that its time gives it.
+    """Transitions that an expert was seen to make, each with the weight (1-γ)γᵗ that its time
+    gives it.
 
     Args:
         states: s of each transition.
@@ -64,18 +68,21 @@ def sampled_expert(
     absorbing: NDArray[np.bool_] | None = None,
     discounting: str = "trajectory",
 ) -> SampledExpert:
-    """The transitions of demonstrations with their weights: the expert of a problem without tables.
+    """The transitions of demonstrations with their weights.
 
-    Without a model nobody knows what a truncated trajectory would have done next, so its tail is dropped and the rest
-    renormalised: a bias of at most γ^T in ℓ1-norm, twice, about which a warning is given. A trajectory that ends in one
-    of the `absorbing` states stays there, its mass γ^T spread evenly over the actions that `feasible` gives the state.
+    The expert of a problem without tables.
+
+    Without a model nobody knows what a truncated trajectory would have done next, so its tail is
+    dropped and the rest renormalised: a bias of at most γ^T in ℓ1-norm, twice, about which a
+    warning is given. A trajectory that ends in one of the `absorbing` states stays there, its mass
+    γ^T spread evenly over the actions that `feasible` gives the state.
 
     Args:
         read: the demonstrations; they must tell the next states.
         discount: γ.
         feasible: (n_states, n_actions), which actions each state offers.
-        absorbing: which states are never left. `None` believes the trajectories' own `terminal`, which imitation's
-            rollouts set at time limits too.
+        absorbing: which states are never left. `None` believes the trajectories' own `terminal`,
+            which imitation's rollouts set at time limits too.
         discounting: as for `occupancy_from_demonstrations`.
     """
     timed = check_timed(read, discounting)

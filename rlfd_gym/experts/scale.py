@@ -1,12 +1,12 @@
 """Between raw money and the learning box.
 
-Learning happens with costs in [-1, 1]. A raw cost r (money, say) is mapped there by the affine map that takes
-[low, high] to [-1, 1],
+Learning happens with costs in [-1, 1]. A raw cost r (money, say) is mapped there by the affine map
+that takes [low, high] to [-1, 1],
 
     c = 2 (r - low) / (high - low) - 1,        r = low + (c + 1) (high - low) / 2,
 
-which changes no policy's rank. Costs that are to be compared, such as the truth, the expert's and the prior,
-must share one scale.
+which changes no policy's rank. Costs that are to be compared, such as the truth, the expert's and
+the prior, must share one scale.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Compiled sweeps over the tables, for problems too large for factorisations. All take CSR arrays."""
+"""Compiled sweeps over the tables, for problems too large for factorisations.
+
+All take CSR arrays.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ import numpy as np
 
 @numba.njit(cache=True, nogil=True)
 def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs):
-    """best = L u and the first greedy pair of each state; returns the least and largest entry of L u - u."""
+    """best = L u and the first greedy pair of each state.
+
+    Returns the least and largest entry of L u - u.
+    """
     low, high = np.inf, -np.inf
     for s in range(u.size):
         minimum = np.inf
@@ -28,7 +34,10 @@ def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs
 
 @numba.njit(cache=True, nogil=True)
 def improve(data, indices, indptr, state_starts, stage, discount, u):
-    """u(s) ← (L u)(s) in place, through the states and back: news travels along whole paths at once."""
+    """u(s) ← (L u)(s) in place, through the states and back.
+
+    News travels along whole paths at once.
+    """
     n = u.size
     for step in range(2 * n):
         s = step if step < n else 2 * n - 1 - step
@@ -58,7 +67,10 @@ def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
 
 @numba.njit(cache=True, nogil=True)
 def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
-    """An approximate solution of x = rhs + γ M x: from zero, n_sweeps times through the rows and back."""
+    """An approximate solution of x = rhs + γ M x.
+
+    From zero, n_sweeps times through the rows and back.
+    """
     n = rhs.size
     x = np.zeros(n)
     for step in range(2 * n * n_sweeps):
@@ -78,7 +90,8 @@ def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
 
 @numba.njit(cache=True, nogil=True)
 def bicgstab(data, indices, indptr, discount, rhs, rtol, limit):
-    """A rough solution of x = rhs + γ M x by BiCGSTAB, preconditioned from the right with `gauss_seidel`.
+    """A rough solution of x = rhs + γ M x by BiCGSTAB, preconditioned from the right with
+    `gauss_seidel`.
 
     The vectors are too short for a threaded dot product to pay, so nothing here calls one.
     """

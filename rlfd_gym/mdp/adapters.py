@@ -1,17 +1,19 @@
 """From an environment to its tables: rlfd_gym's own, Gymnasium's toy_text, seals' tabular models.
 
-Each reader turns an unwrapped environment into (mdp, cost), with cost = minus the expected reward of each pair.
-Environments are recognised by what they expose, so nothing is imported that the user did not already load:
+Each reader turns an unwrapped environment into (mdp, cost), with cost = minus the expected reward
+of each pair. Environments are recognised by what they expose, so nothing is imported that the user
+did not already load:
 
 * rlfd_gym environments have `mdp` and `cost`;
-* toy_text environments have `P[s][a] = [(probability, next state, reward, terminated), ...]`. A state entered
-  with `terminated` becomes absorbing at zero cost, whatever `P` lists for it (CliffWalking and Taxi list moves
-  out of their terminal states that no episode can make);
-* seals models have `transition_matrix[s, a, s']`, `reward_matrix` over s, (s, a) or (s, a, s'), and
-  `initial_state_dist`.
+* toy_text environments have `P[s][a] = [(probability, next state, reward, terminated), ...]`. A
+  state entered with `terminated` becomes absorbing at zero cost, whatever `P` lists for it
+  (CliffWalking and Taxi list moves out of their terminal states that no episode can make);
+* seals models have `transition_matrix[s, a, s']`, `reward_matrix` over s, (s, a) or (s, a, s'),
+  and `initial_state_dist`.
 
-Wrappers are looked through, not into: a wrapper that changes rewards or observations leaves the tables as they
-are. Of a vectorised environment, Gymnasium's or Stable-Baselines3's, the first copy is read.
+Wrappers are looked through, not into: a wrapper that changes rewards or observations leaves the
+tables as they are. Of a vectorised environment, Gymnasium's or Stable-Baselines3's, the first copy
+is read.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ def model_of_env(
 
 
 def unwrap(env: Any) -> Any:
-    """The innermost environment, through wrappers and (the first copy of) vectorised environments."""
+    """Return the innermost environment; of a vectorised one, that of the first copy."""
     base = getattr(env, "unwrapped", env)
     if _has(base, "get_attr", "num_envs"):  # Gymnasium's VectorEnv as well as Stable-Baselines3's VecEnv
         copies = base.get_attr("unwrapped")
@@ -132,7 +134,8 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
         if terminal.all():
             raise ValueError("env: every state of P is terminal; pass initial= to start in one all the same")
     mdp = TabularMDP(transitions, states, actions, initial, discount)
-    # Taxi lists moves into its terminal states from states that no episode enters: those may be ignored.
+    # Taxi lists moves into its terminal states from states that no episode enters: those may be
+    # ignored.
     mixed = ~done & (p > 0) & terminal[s_next] & (_reachable(mdp) & ~terminal)[states[pair]]
     if mixed.any():
         raise ValueError(

@@ -8,19 +8,22 @@ MacQueen's bounds hold for every u: with δ = L u - u,
 
     L u + γ/(1-γ) min δ  ≤  V*  ≤  V^π  ≤  L u + γ/(1-γ) max δ,      π greedy for u,
 
-so the middle of the two is within γ/(1-γ) · (max δ - min δ)/2 of the optimal value V*. `Plan.value_error` is
-this number, plus what rounding may have added to δ. It is at most 1e-9, relative to max|c| where that exceeds
-one, unless the discount is so close to one that double precision cannot give it; then a warning says so.
+so the middle of the two is within γ/(1-γ) · (max δ - min δ)/2 of the optimal value V*.
+`Plan.value_error` is this number, plus what rounding may have added to δ. It is at most 1e-9,
+relative to max|c| where that exceeds one, unless the discount is so close to one that double
+precision cannot give it; then a warning says so.
 
-* Policy iteration (small problems): evaluate by a sparse solve, improve only beyond a tolerance, so that ties
-  cannot cycle.
-* Value iteration (large problems): rounds of L u, which gives the bounds, followed by either a Gauss-Seidel
-  pass of L (fast where costs travel along paths, as on a grid) or `SWEEPS` evaluations of the greedy policy, as
-  in modified policy iteration (fast where the chain mixes: the span of δ then shrinks faster than γ). Whichever
-  lately shrank the span most for its work goes next. It stops once the span of δ is small enough.
+* Policy iteration (small problems): evaluate by a sparse solve, improve only beyond a tolerance,
+  so that ties cannot cycle.
+* Value iteration (large problems): rounds of L u, which gives the bounds, followed by either a
+  Gauss-Seidel pass of L (fast where costs travel along paths, as on a grid) or `SWEEPS`
+  evaluations of the greedy policy, as in modified policy iteration (fast where the chain mixes:
+  the span of δ then shrinks faster than γ). Whichever lately shrank the span most for its work
+  goes next. It stops once the span of δ is small enough.
 * Linear programming: MDP-P of the paper through HiGHS, slow, as an independent check.
 
-Among actions whose value is within the tolerance of the best, the lowest is taken, whatever the method.
+Among actions whose value is within the tolerance of the best, the lowest is taken, whatever the
+method.
 """
 
 from __future__ import annotations
@@ -88,7 +91,10 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
 
 
 def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
-    """The plan of a near-optimal value u: MacQueen's bounds, and the greedy policy with ties broken."""
+    """The plan of a near-optimal value u.
+
+    MacQueen's bounds, and the greedy policy with ties broken.
+    """
     value, error, q, best = _bounded_value(mdp, cost, u)
     scale = max(1.0, float(np.abs(cost).max()))
     if error > VALUE_TOLERANCE * scale:
@@ -125,7 +131,8 @@ def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
         value = solve_discounted(mdp.transitions[pairs], stage, mdp.discount, norm=np.inf)
         q, best, _ = _bellman(mdp, cost, value)
         better = q[pairs] - best > threshold
-        # Each improvement lowers the value somewhere and raises it nowhere; once rounding hides that, stop.
+        # Each improvement lowers the value somewhere and raises it nowhere; once rounding hides
+        # that, stop.
         if not better.any() or value.sum() >= total:
             return value
         total = value.sum()
@@ -133,7 +140,10 @@ def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
 
 
 def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None = None) -> FloatArray:
-    """V* to within `tolerance`; by default to the promised accuracy, and exact enough to see ties."""
+    """V* to within `tolerance`.
+
+    By default to the promised accuracy, and exact enough to see ties.
+    """
     from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
 
     p, discount = mdp.transitions, mdp.discount
@@ -142,13 +152,15 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
     stage = (1 - discount) * cost
     u = mdp.min_by_state(cost)
     best, pairs = np.empty_like(u), np.empty(mdp.n_states, dtype=np.int64)
-    # The work of a round in units of one Bellman sweep, and what it gained: e-folds of the span per unit.
+    # The work of a round in units of one Bellman sweep, and what it gained: e-folds of the span
+    # per unit.
     work = {"improve": 3.0, "evaluate": 1.0 + SWEEPS * mdp.n_states / mdp.n_pairs}
     speed = dict.fromkeys(work, np.inf)
     kind, span, turn = "improve", np.inf, 0
     least, stalled = np.inf, 0
     while True:
-        # A Bellman sweep gives the bounds: stop once they are close, or nothing has been gained for long.
+        # A Bellman sweep gives the bounds: stop once they are close, or nothing has been gained
+        # for long.
         low, high = _sweeps.bellman(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u, best, pairs)
         stalled = 0 if high - low < 0.999 * least else stalled + 1
         least = min(least, high - low)
@@ -173,7 +185,8 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
 def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
     """The value of the policy that solves MDP-P: min <μ, c> over μ ≥ 0 with Tγ μ = ν₀.
 
-    An optimal policy is optimal from every start, so ν₀ is taken uniform here: the program then visits every state.
+    An optimal policy is optimal from every start, so ν₀ is taken uniform here: the program then
+    visits every state.
     """
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     scaled = cost / max(1.0, float(np.abs(cost).max()))
@@ -198,11 +211,14 @@ def _first_within(mdp: TabularMDP, q: FloatArray, limit: FloatArray) -> IntArray
 
 
 def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:
-    """Actions this close to the best count as tied: the policy then loses at most `TIE_TOLERANCE` max(1, max|c|)."""
+    """Actions this close to the best count as tied.
+
+    The policy then loses at most `TIE_TOLERANCE` max(1, max|c|).
+    """
     return TIE_TOLERANCE * (1 - mdp.discount) * max(1.0, float(np.abs(cost).max()))
 
 
 def _rounding(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> float:
-    """A bound on the rounding error of one entry of q (a sum of as many products as a row has entries)."""
+    """A bound on the rounding error of one entry of q, a sum of products over a row's entries."""
     terms = int(np.diff(mdp.transitions.indptr).max()) + 3
     return float(terms * np.finfo(float).eps * max(np.abs(cost).max(), np.abs(u).max()))

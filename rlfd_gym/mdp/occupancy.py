@@ -5,12 +5,14 @@ For a policy π, P_π(s, s') = Σ_a π(a|s) P(s'|s, a) and c_π(s) = Σ_a π(a|s
     value       (I - γ P_π) V = (1-γ) c_π
     occupancy   (I - γ P_πᵀ) ν = (1-γ) ν₀,    μ(s, a) = ν(s) π(a|s).
 
-Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or the ℓ1-norm (occupancies). They are
-solved as sparse systems: by an LU factorisation while that is cheap, above that by BiCGSTAB preconditioned with a
-symmetric Gauss-Seidel sweep (the sweep carries mass along paths, the Krylov space spreads it), either repeated on the
-residual r = b + γ M x - x until ‖r‖ ≤ tolerance ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that
-proves the answer. Where BiCGSTAB does not make progress, as on long cycles, plain Gauss-Seidel sweeps take over: with
-M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is at most γ times as large in the norm at hand.
+Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or the ℓ1-norm
+(occupancies). They are solved as sparse systems: by an LU factorisation while that is cheap, above
+that by BiCGSTAB preconditioned with a symmetric Gauss-Seidel sweep (the sweep carries mass along
+paths, the Krylov space spreads it), either repeated on the residual r = b + γ M x - x until
+‖r‖ ≤ tolerance ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that proves the answer. Where
+BiCGSTAB does not make progress, as on long cycles, plain Gauss-Seidel sweeps take over: with
+M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is at most γ times as large in the
+norm at hand.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ def occupancy_of(
 ) -> FloatArray:
     """The occupancy of a policy.
 
-    `source` replaces ν₀ as the right-hand side of Tγ μ = ν₀: for an expert estimated from samples it is Tγ μ_E, which
-    may have negative entries; where these lead to negative mass, that mass is cut off.
+    `source` replaces ν₀ as the right-hand side of Tγ μ = ν₀: for an expert estimated from samples
+    it is Tγ μ_E, which may have negative entries; where these lead to negative mass, that mass is
+    cut off.
     """
     pi = check_policy(mdp, policy)
     chain = policy_chain(mdp, pi).T.tocsr()
@@ -51,7 +54,10 @@ def occupancy_of(
 
 
 def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
-    """The policy that divides each state's mass as `occupancy` does; only the ratios within a state matter."""
+    """The policy that divides each state's mass as `occupancy` does.
+
+    Only the ratios within a state matter.
+    """
     mu = _checks.nonnegative("occupancy", mdp.pairs(occupancy, "occupancy"))
     return shares(mu, mdp.state_starts)
 
@@ -83,7 +89,7 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
 
 
 def check_occupancy(mdp: TabularMDP, occupancy: ArrayLike, name: str = "occupancy") -> FloatArray:
-    """Return `occupancy` as a probability vector over pairs, exactly normalised, or raise an error about `name`."""
+    """Return `occupancy` as a probability vector over pairs, exactly normalised, or raise an error."""
     per = "feasible state-action pair (mdp.n_pairs)"
     return _checks.distribution(name, mdp.pairs(occupancy, name), mdp.n_pairs, per)
 
@@ -99,7 +105,7 @@ def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:
 def solve_discounted(
     matrix: sp.csr_array, rhs: FloatArray, discount: float, *, norm: float, tolerance: float = TOLERANCE
 ) -> FloatArray:
-    """The solution x of x = rhs + γ M x, where M does not increase the given norm (1 or infinity)."""
+    """Solve x = rhs + γ M x, where M does not increase the given norm (1 or infinity)."""
     n = rhs.shape[0]
     system = sp.eye_array(n, format="csr") - discount * matrix
     if n <= LU_STATES:
@@ -131,7 +137,7 @@ def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float)
 
 
 def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray) -> FloatArray:
-    """A rough solution by symmetric Gauss-Seidel sweeps, each of which shrinks the residual by γ² at least."""
+    """A rough solution by symmetric Gauss-Seidel sweeps, each shrinking the residual by γ² or more."""
     from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
 
     return np.asarray(_sweeps.gauss_seidel(matrix.data, matrix.indices, matrix.indptr, discount, rhs, SWEEPS))

@@ -1,9 +1,10 @@
 """The feasible state-action pairs: their order, and vectors over them as tables and back.
 
-States are 0..n_states-1, and state s offers the actions A(s). A *pair* is a feasible (s, a). Pairs are ordered by
-state, then action; an infeasible action has no pair. Costs, occupancies and policies are vectors over pairs. The same
-numbers as a *table* have the shape (n_states, n_actions), with NaN where an action is infeasible. Wherever the library
-takes a vector over pairs, it takes a table, too: `pairs` turns either into a vector.
+States are 0..n_states-1, and state s offers the actions A(s). A *pair* is a feasible (s, a). Pairs
+are ordered by state, then action; an infeasible action has no pair. Costs, occupancies and
+policies are vectors over pairs. The same numbers as a *table* have the shape (n_states,
+n_actions), with NaN where an action is infeasible. Wherever the library takes a vector over pairs,
+it takes a table, too: `pairs` turns either into a vector.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class Pairs:
 
     @classmethod
     def of_mask(cls, feasible: ArrayLike) -> Pairs:
-        """Number the pairs of a boolean table (n_states, n_actions); every state needs an action."""
+        """Number the pairs of a boolean table (n_states, n_actions).
+
+        Every state needs an action.
+        """
         mask = _checks.as_array("feasible", feasible)
         if mask.ndim != 2 or mask.dtype != np.bool_ or not mask.size or not mask.any(axis=1).all():
             raise ValueError(
@@ -72,7 +76,7 @@ class Pairs:
         return mask
 
     def table(self, pairs: ArrayLike, fill: float = np.nan) -> FloatArray:
-        """Return a vector over pairs as a table (n_states, n_actions), with `fill` where an action is infeasible."""
+        """Return a vector over pairs as a table, with `fill` where an action is infeasible."""
         table = np.full((self.n_states, self.n_actions), fill)
         table[self.pair_states, self.pair_actions] = self.pairs(pairs, "pairs")
         return table
@@ -80,7 +84,8 @@ class Pairs:
     def pairs(self, values: ArrayLike, name: str = "values") -> FloatArray:
         """Return a finite vector over pairs from one, or from a table (n_states, n_actions).
 
-        A table's entries at infeasible actions are ignored. `name` is what an error calls the argument.
+        A table's entries at infeasible actions are ignored. `name` is what an error calls the
+        argument.
         """
         array = _checks.as_array(name, values)
         if array.ndim == 2:
@@ -94,7 +99,9 @@ class Pairs:
         return _checks.pair_vector(name, array, self.n_pairs)
 
     def pair_index(self, states: ArrayLike, actions: ArrayLike) -> IntArray:
-        """The pair of each (state, action), arrays of one shape; an infeasible pair is a `ValueError`.
+        """The pair of each (state, action), arrays of one shape.
+
+        An infeasible pair is a `ValueError`.
 
         >>> pairs = Pairs.of_mask([[True, True], [True, False]])
         >>> pairs.pair_index([0, 1], [1, 0]).tolist()
@@ -141,7 +148,8 @@ class Pairs:
         return np.minimum.reduceat(pairs, self.state_starts[:-1])
 
     def likely_actions(self, policy: ArrayLike) -> IntArray:
-        """The most likely action of each state under a policy (or an occupancy), the lowest of equals.
+        """The most likely action of each state under a policy (or an occupancy), the lowest of
+        equals.
 
         >>> Pairs.of_mask([[True, True], [True, True]]).likely_actions([0.2, 0.8, 0.5, 0.5]).tolist()
         [1, 0]

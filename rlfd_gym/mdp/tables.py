@@ -1,10 +1,11 @@
 """The tables of a finite Markov decision process, over its feasible state-action pairs.
 
-Notation (the paper's section 2). States are 0..n_states-1, and state s offers the actions A(s). A *pair* is a
-feasible (s, a); pairs are ordered by state, then action, and an infeasible action has no pair. Costs,
-occupancies and policies are vectors over pairs, values are vectors over states:
+Notation (the paper's section 2). States are 0..n_states-1, and state s offers the actions A(s). A
+*pair* is a feasible (s, a); pairs are ordered by state, then action, and an infeasible action has
+no pair. Costs, occupancies and policies are vectors over pairs, values are vectors over states:
 
-* transitions  P[i, s'] = P(s' | s, a) for the pair i = (s, a), a sparse (n_pairs, n_states) matrix;
+* transitions  P[i, s'] = P(s' | s, a) for the pair i = (s, a), a sparse (n_pairs, n_states)
+  matrix;
 * initial      ν₀, the distribution of the first state;
 * discount     γ in (0, 1);
 * value        V(s) = (1-γ) E[ Σ_t γᵗ c(s_t, a_t) | s_0 = s ], normalised: it stays within the range of c;
@@ -35,9 +36,12 @@ from rlfd_gym.mdp.pairs import Pairs, require_pairs, state_starts
 
 @dataclass(frozen=True, eq=False)
 class TabularMDP(Pairs):
-    """A finite MDP without its cost: transitions over feasible pairs, initial distribution, discount.
+    """A finite MDP without its cost.
 
-    Immutable: the arrays are copies that cannot be written to. Usually made with `from_env` or `from_dense`.
+    Transitions over feasible pairs, initial distribution, discount.
+
+    Immutable: the arrays are copies that cannot be written to. Usually made with `from_env` or
+    `from_dense`.
 
     Args:
         transitions: P, sparse or dense, of shape (n_pairs, n_states); every row sums to one.
@@ -119,7 +123,8 @@ class TabularMDP(Pairs):
     ) -> TabularMDP:
         """The MDP of a dense array `P[s, a, s']`.
 
-        `feasible[s, a]` says which actions exist (default: all); rows of infeasible pairs are not looked at.
+        `feasible[s, a]` says which actions exist (default: all); rows of infeasible pairs are not
+        looked at.
 
         >>> P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [np.nan, np.nan]]])
         >>> TabularMDP.from_dense(P, discount=0.9, feasible=[[True, True], [True, False]]).n_pairs
@@ -146,9 +151,10 @@ class TabularMDP(Pairs):
     def from_env(cls, env: Any, *, discount: float | None = None, initial: ArrayLike | None = None) -> TabularMDP:
         """The MDP behind a tabular environment, wrapped or vectorised.
 
-        Understands rlfd_gym's environments, Gymnasium's toy_text environments (through their `P`: FrozenLake,
-        CliffWalking, Taxi) and seals' tabular models. `discount` defaults to the environment's own, and to
-        0.99 for environments that have none; `initial` to the environment's own. See `rlfd_gym.mdp.adapters`.
+        Understands rlfd_gym's environments, Gymnasium's toy_text environments (through their `P`:
+        FrozenLake, CliffWalking, Taxi) and seals' tabular models. `discount` defaults to the
+        environment's own, and to 0.99 for environments that have none; `initial` to the
+        environment's own. See `rlfd_gym.mdp.adapters`.
 
         >>> import gymnasium as gym
         >>> TabularMDP.from_env(gym.make("FrozenLake-v1"), discount=0.95).n_pairs
@@ -170,11 +176,12 @@ class TabularMDP(Pairs):
     ) -> TabularMDP:
         """The MDP estimated from logged transitions, where there is no simulator.
 
-        Reads three arrays (states, actions, next states), imitation's trajectories or transitions, a DataFrame, or the
-        path of a CSV or parquet file; `columns` (`state=`, `action=`, `next_state=`, `episode=`, `time=`) names what to
-        read there. P is estimated by counts plus `smoothing`; `unvisited` says what becomes of pairs that the log does
-        not show. A warning tells of bad rows. `rlfd_gym.read_log` has the details, and returns the labels of the states
-        and actions, the expert's occupancy and the full report along with this MDP.
+        Reads three arrays (states, actions, next states), imitation's trajectories or transitions,
+        a DataFrame, or the path of a CSV or parquet file; `columns` (`state=`, `action=`,
+        `next_state=`, `episode=`, `time=`) names what to read there. P is estimated by counts plus
+        `smoothing`; `unvisited` says what becomes of pairs that the log does not show. A warning
+        tells of bad rows. `rlfd_gym.read_log` has the details, and returns the labels of the
+        states and actions, the expert's occupancy and the full report along with this MDP.
 
         >>> mdp = TabularMDP.from_transitions([0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1], discount=0.9)
         >>> mdp.transitions.toarray().tolist()      # the pairs (0, 0), (0, 1) and (1, 0)
@@ -189,7 +196,10 @@ class TabularMDP(Pairs):
         return read_log(log, discount=discount, **options).mdp
 
     def flow(self, occupancy: FloatArray) -> FloatArray:
-        """Tγ μ, a vector over states; it equals `initial` exactly for the occupancy of a policy."""
+        """Tγ μ, a vector over states.
+
+        It equals `initial` exactly for the occupancy of a policy.
+        """
         return (self.sum_by_state(occupancy) - self.discount * (self.transitions.T @ occupancy)) / (1 - self.discount)
 
     def flow_transpose(self, value: FloatArray) -> FloatArray:
@@ -203,7 +213,9 @@ class TabularMDP(Pairs):
         return sp.csr_array((b - self.discount * self.transitions.T) / (1 - self.discount))
 
     def horizon(self, tail: float = 1e-4) -> int:
-        """The fewest steps T after which less than `tail` of the discounted mass is left: γ^T < tail.
+        """The fewest steps T after which less than `tail` of the discounted mass is left.
+
+        γ^T < tail.
 
         >>> TabularMDP([[1.0]], [0], [0], initial=None, discount=0.5).horizon(0.25)
         3
@@ -212,11 +224,17 @@ class TabularMDP(Pairs):
         return math.floor(math.log(share) / math.log(self.discount)) + 1
 
     def optimal(self, cost: ArrayLike, *, method: str = "auto") -> forward.Plan:
-        """An optimal policy for `cost`, with its value, occupancy and expected cost. See `rlfd_gym.mdp.forward`."""
+        """An optimal policy for `cost`, with its value, occupancy and expected cost.
+
+        See `rlfd_gym.mdp.forward`.
+        """
         return forward.optimal(self, cost, method=method)
 
     def occupancy_of(self, policy: ArrayLike) -> FloatArray:
-        """The occupancy μ of a policy: the solution of Tγ μ = ν₀ that divides each state's mass as it does."""
+        """The occupancy μ of a policy.
+
+        The solution of Tγ μ = ν₀ that divides each state's mass as it does.
+        """
         return _occupancy.occupancy_of(self, policy)
 
     def policy_of(self, occupancy: ArrayLike) -> FloatArray:

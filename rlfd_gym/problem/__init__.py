@@ -1,4 +1,7 @@
-"""What is asked: the learning problem, its certificate and its theorem, and what an answer looks like."""
+"""What is asked.
+
+The learning problem, its certificate and its theorem, and what an answer looks like.
+"""
 
 from __future__ import annotations
 

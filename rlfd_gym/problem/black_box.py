@@ -1,7 +1,10 @@
-"""Learning without a transition matrix: a simulator to draw from, and transitions that an expert was seen to make.
+"""Learning without a transition matrix.
 
-Algorithm 1 only ever draws: next states from P, and pairs from μ_E with the states that followed. `BlackBoxProblem` is
-RLfD_α in these terms. It has no duality gap, because that needs P; the convergence theorem holds all the same.
+A simulator to draw from, and transitions that an expert was seen to make.
+
+Algorithm 1 only ever draws: next states from P, and pairs from μ_E with the states that followed.
+`BlackBoxProblem` is RLfD_α in these terms. It has no duality gap, because that needs P; the
+convergence theorem holds all the same.
 """
 
 from __future__ import annotations

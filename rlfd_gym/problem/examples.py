@@ -26,14 +26,20 @@ def inventory_env(**options: Any) -> InventoryEnv:
 
 
 def inventory(alpha: float = 0.0, *, regulariser: str = "l2", **options: Any) -> RLfDProblem:
-    """Pose the paper's inventory problem: an expert that overestimates the holding cost, a prior near the truth."""
+    """Pose the paper's inventory problem.
+
+    An expert that overestimates the holding cost, a prior near the truth.
+    """
     env = inventory_env(**options)
     expert = env.mdp.optimal(env.cost_for(*EXPERT_PRICES)).occupancy
     return RLfDProblem(env.mdp, expert, env.cost_for(*PRIOR_PRICES), alpha, regulariser)
 
 
 def gridworld_env(size: int = 10, **options: Any) -> WindyGridworldEnv:
-    """Make the paper's windy gridworld of size × size cells; `options` are those of its environment."""
+    """Make the paper's windy gridworld of size × size cells.
+
+    `options` are those of its environment.
+    """
     from rlfd_gym.envs import WindyGridworldEnv  # the library's core knows no Gymnasium but here
 
     return WindyGridworldEnv(height=size, width=size, **options)
@@ -49,7 +55,9 @@ def gridworld(
     regulariser: str = "l2",
     **options: Any,
 ) -> RLfDProblem:
-    """Pose a windy gridworld: an expert that acts at random with probability `noise`, a prior that knows a share.
+    """Pose a windy gridworld.
+
+    An expert that acts at random with probability `noise`, a prior that knows a share.
 
     The prior knows the share `known` of obstacles and goals, drawn by `seed`.
     """

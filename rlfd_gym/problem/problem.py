@@ -1,28 +1,30 @@
-r"""RLfD_α, the regularised min-max problem of the paper, and a certificate for any candidate answer.
+r"""RLfD_α, the regularised min-max problem of the paper, and a certificate for any candidate
+answer.
 
     min over c ∈ [-1,1]ⁿ, u ∈ [-1,1]^S   max over μ in the simplex
         L(c, u, μ) = α‖c - ĉ‖² + <μ_E - μ, c - Tγᵀu>
 
-with n pairs, S states, the expert's occupancy μ_E, the prior ĉ and its weight α. It is IO-AL_α of the paper without
-constraints: α‖c - ĉ‖² + ρ_c(π_E) - ρ*_c over costs c, the distance to the prior plus the expert's regret. Other beliefs
-about the cost (`rlfd_gym.beliefs`) bring their own set of costs 𝒞 instead of the box, and their own penalty Ω(c)
-instead of α‖c - ĉ‖².
+with n pairs, S states, the expert's occupancy μ_E, the prior ĉ and its weight α. It is IO-AL_α of
+the paper without constraints: α‖c - ĉ‖² + ρ_c(π_E) - ρ*_c over costs c, the distance to the prior
+plus the expert's regret. Other beliefs about the cost (`rlfd_gym.beliefs`) bring their own set of
+costs 𝒞 instead of the box, and their own penalty Ω(c) instead of α‖c - ĉ‖².
 
-**The duality gap is closed form.** Let q = c - Tγᵀu (the slack), d = μ_E - μ and c* the cost that answers μ best, the
-belief's inner minimum. Maximising over μ and minimising over (c, u) give
+**The duality gap is closed form.** Let q = c - Tγᵀu (the slack), d = μ_E - μ and c* the cost that
+answers μ best, the belief's inner minimum. Maximising over μ and minimising over (c, u) give
 
     upper = Ω(c) + <μ_E, q> - minᵢ qᵢ            lower = Ω(c*) + <d, c*> - ‖Tγ d‖₁
 
-and lower ≤ optimum ≤ upper for every feasible point. Their difference is computed as the sum of three terms, none of
-them negative, so that a small gap is not lost in the rounding of two large bounds:
+and lower ≤ optimum ≤ upper for every feasible point. Their difference is computed as the sum of
+three terms, none of them negative, so that a small gap is not lost in the rounding of two large
+bounds:
 
-    gap = Ω(c) + <d, c> - Ω(c*) - <d, c*>             the belief's excess: how far is the cost from the best answer to μ?
-        + <μ, q - min q>                              complementary slackness: is μ optimal for c?
-        + ‖Tγ d‖₁ - <u, Tγ d>                         is μ an occupancy?
+    gap = Ω(c) + <d, c> - Ω(c*) - <d, c*>    the belief's excess: is c the best answer to μ?
+        + <μ, q - min q>                     complementary slackness: is μ optimal for c?
+        + ‖Tγ d‖₁ - <u, Tγ d>                is μ an occupancy?
 
 (from <μ_E, q> = <μ, q> + <d, c> - <u, Tγ d>). Algorithm 1 has a compiled twin of this sum in
-`rlfd_gym.solvers.smd.measure`, for records along the way. What the convergence theorem says about Algorithm 1 is in
-`rlfd_gym.problem.theorem`.
+`rlfd_gym.solvers.smd.measure`, for records along the way. What the convergence theorem says about
+Algorithm 1 is in `rlfd_gym.problem.theorem`.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ class RLfDProblem(Problem):
         expert: μ_E, the expert's occupancy over pairs: exact, or estimated from demonstrations.
         prior: ĉ, the guess of the cost over pairs; it may leave [-1, 1]. `None` needs `alpha=0`.
         alpha: α ≥ 0. At 0 the expert is imitated; the larger, the more the prior decides.
-        regulariser: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁, which keeps most pairs exactly at the prior. The two need
-            different α, see `rlfd_gym.solvers.reweighted`.
+        regulariser: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁, which keeps most pairs exactly at the
+            prior. The two need different α, see `rlfd_gym.solvers.reweighted`.
         belief: instead of the three before, any belief of `rlfd_gym.beliefs`.
 
     Example:
@@ -126,13 +128,19 @@ class RLfDProblem(Problem):
     def gradients(
         self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return (∇_x L, ∇_u L, -∇_μ L): the directions that Algorithm 1 estimates, each to be descended."""
+        """Return (∇_x L, ∇_u L, -∇_μ L).
+
+        The directions that Algorithm 1 estimates, each to be descended.
+        """
         x, u, mu = self._point(x, value, occupancy)
         d = self.expert - mu
         return self.belief.gradient(x, d), -self.mdp.flow(d), self.belief.cost(x) - self.mdp.flow_transpose(u)
 
     def best_cost(self, occupancy: ArrayLike) -> FloatArray:
-        """Return the cost that the belief answers an occupancy with: the one that minimises L for this μ."""
+        """Return the cost that the belief answers an occupancy with.
+
+        The one that minimises L for this μ.
+        """
         d = self.expert - np.asarray(occupancy, dtype=np.float64)
         return self.belief.cost(self.belief.best(d))
 
@@ -142,7 +150,10 @@ class RLfDProblem(Problem):
         return upper, upper - gap
 
     def duality_gap(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
-        """Return how far the point may be from optimal: at most this much in the value of the problem."""
+        """Return how far the point may be from optimal.
+
+        At most this much in the value of the problem.
+        """
         return self._upper_and_gap(x, value, occupancy)[1]
 
     def _upper_and_gap(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
@@ -161,7 +172,10 @@ class RLfDProblem(Problem):
         return Point(x, u, self.mdp.pairs(occupancy, "occupancy"))
 
     def _feasible_point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
-        """The point itself, if it is in its sets up to rounding: for others the bounds would mean nothing."""
+        """The point itself, if it is in its sets up to rounding.
+
+        For others the bounds would mean nothing.
+        """
         x, u, mu = self._point(x, value, occupancy)
         x, u = self.belief.check(x), in_box("value", u)
         if mu.min() < -FEASIBILITY or abs(mu.sum() - 1) > FEASIBILITY * max(1, self.n_pairs) ** 0.5:
@@ -178,7 +192,10 @@ class RLfDProblem(Problem):
 
 
 def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -> NearPrior:
-    """Return the belief that `prior` and `alpha` are short for; without a prior α must be 0, and ĉ does not matter."""
+    """Return the belief that `prior` and `alpha` are short for.
+
+    Without a prior α must be 0, and ĉ does not matter.
+    """
     weight = _checks.number("alpha", alpha, 0.0)
     if prior is None and weight > 0:
         raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
@@ -186,7 +203,9 @@ def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -
 
 
 def HullProblem(problem: RLfDProblem, basis: ArrayLike) -> RLfDProblem:
-    """Return the problem with the cost confined to the hull of a basis: the belief `Hull`, with the same prior and α.
+    """Return the problem with the cost confined to the hull of a basis.
+
+    The belief `Hull`, with the same prior and α.
 
     Example:
         >>> from rlfd_gym.beliefs import scale_basis

@@ -15,7 +15,10 @@ from rlfd_gym.problem.theorem import Theorem, theorem_of
 
 
 class Point(NamedTuple):
-    """A point (x, u, μ): x is the belief's own variable, the cost c or the mixture w of a basis."""
+    """A point (x, u, μ).
+
+    X is the belief's own variable, the cost c or the mixture w of a basis.
+    """
 
     x: FloatArray
     value: FloatArray
@@ -53,15 +56,24 @@ class Problem(ABC):
         return theorem_of(self.n_pairs, self.n_states, self.discount, self.belief)
 
     def second_moments(self, bound: str = "corrected") -> tuple[float, ...]:
-        """Return the theorem's bounds on the second moments: (v_cu, v_μ), or (v_w, v_u, v_μ) on a hull."""
+        """Return the theorem's bounds on the second moments.
+
+        (v_cu, v_μ), or (v_w, v_u, v_μ) on a hull.
+        """
         return self.theorem.second_moments(bound)
 
     def step_sizes(self, epsilon: float, bound: str = "corrected") -> tuple[float, ...]:
-        """Return the theorem's step sizes for an expected gap of at most `epsilon`: (η_cu, η_μ), or (η_w, η_u, η_μ)."""
+        """Return the theorem's step sizes for an expected gap of at most `epsilon`.
+
+        (η_cu, η_μ), or (η_w, η_u, η_μ).
+        """
         return self.theorem.step_sizes(epsilon, bound)
 
     def iterations(self, epsilon: float, bound: str = "corrected") -> int:
-        """Return the theorem's T: after that many steps of those sizes the expected gap is at most `epsilon`."""
+        """Return the theorem's T.
+
+        After that many steps of those sizes the expected gap is at most `epsilon`.
+        """
         return self.theorem.iterations(epsilon, bound)
 
     def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
@@ -69,11 +81,17 @@ class Problem(ABC):
         return self.theorem.accuracy(n_iterations, bound)
 
     def bounds(self, x: Any, value: Any, occupancy: Any) -> tuple[float, float]:
-        """Return (upper, lower), certified bounds on the optimum; `nan` where there are no tables to compute them."""
+        """Return (upper, lower), certified bounds on the optimum.
+
+        `nan` where there are no tables to compute them.
+        """
         return np.nan, np.nan
 
     def start(self, rng: np.random.Generator, uniform: bool) -> Point:
-        """Draw a point to start Algorithm 1 from; with `uniform`, the simplices' part of it in their middle."""
+        """Draw a point to start Algorithm 1 from.
+
+        With `uniform`, the simplices' part of it in their middle.
+        """
         x, value = self.belief.start(rng, uniform), rng.uniform(-1, 1, self.n_states)
         return Point(x, value, in_simplex(rng, self.n_pairs, uniform))
 

@@ -1,7 +1,7 @@
 """What a solver or a baseline returns: an `Apprentice`, or with a learned cost a `Solution`.
 
-What belongs to people and what belongs to the machine are two fields: `stats` holds numbers to read, by name; `state` is
-what a solver needs to continue, in a type of the solver's own.
+What belongs to people and what belongs to the machine are two fields: `stats` holds numbers to
+read, by name; `state` is what a solver needs to continue, in a type of the solver's own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ METHODS = (
     "planning",
     "fixed policy",
 )
-"""The names that the library's own methods have in `Apprentice.method`; a method of yours may have another."""
+"""The names that the library's own methods have in `Apprentice.method`.
+
+A method of yours may have another.
+"""
 
 
 def _empty() -> FloatArray:
@@ -48,9 +51,11 @@ class History:
 
     Attributes:
         iteration: the iterations at which something was recorded.
-        duality_gap: the gap of each run's average so far, averaged over runs: what the convergence theorem bounds.
+        duality_gap: the gap of each run's average so far, averaged over runs: what the convergence
+            theorem bounds.
         duality_gap_std: its standard deviation over runs.
-        change_cost: ℓ1 distance between the average after this iteration and the one before, as in the paper's figures.
+        change_cost: ℓ1 distance between the average after this iteration and the one before, as in
+            the paper's figures.
         change_value: the same for the value.
         change_occupancy: the same for the occupancy.
         change_mixture: the same for the mixture; empty for methods without one.
@@ -84,7 +89,8 @@ class Apprentice:
 
     Attributes:
         policy: over pairs, conditional probabilities.
-        occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the accuracy of the solve.
+        occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the
+            accuracy of the solve.
         method: what was used, one of `rlfd_gym.problem.solution.METHODS` for the library's own.
         n_iterations: how many iterations that took, in the method's own unit.
         stats: what only this method has to say, by name: numbers to read.
@@ -112,18 +118,22 @@ class Solution(Apprentice):
 
     Attributes:
         policy: over pairs, conditional probabilities.
-        occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the accuracy of the solve.
+        occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the
+            accuracy of the solve.
         cost: the learned cost, over pairs.
         value: u over states; `None` for methods that have none.
-        mixture: w, for methods that learn a cost Cw from a basis or features C; `None` for the others.
-        upper: an upper bound on the optimum of the problem that was solved; `nan` where the method has none.
+        mixture: w, for methods that learn a cost Cw from a basis or features C; `None` for the
+            others.
+        upper: an upper bound on the optimum of the problem that was solved; `nan` where the method
+            has none.
         lower: a lower bound on the same.
         method: what was used, one of `rlfd_gym.problem.solution.METHODS` for the library's own.
         n_iterations: how many iterations that took, in the method's own unit.
         finished: False after an interrupt: the answer is what there was by then.
         history: how the solve went, where that was recorded.
         stats: what only this method has to say, by name: numbers to read.
-        state: what the solver needs to continue (`solve_smd(..., initial=solution)`); `None` for the others.
+        state: what the solver needs to continue (`solve_smd(..., initial=solution)`); `None` for
+            the others.
     """
 
     cost: FloatArray

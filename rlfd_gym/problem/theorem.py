@@ -1,34 +1,40 @@
-r"""The convergence theorems of Algorithm 1: step sizes, iterations and the accuracy that they promise.
+r"""The convergence theorems of Algorithm 1.
 
-**On the box** (the paper's theorem, `BoxTheorem`). Algorithm 1 with η_cu = ε/(4 v_cu) and η_μ = ε/(4 v_μ) has an
-expected gap of at most ε after T = max{16 (n+S) / (ε η_cu), 8 log n / (ε η_μ)} steps, where v_cu and v_μ bound the
-second moments of the gradient estimators. The paper's lemma for v_μ = n (2 + 4(1+γ²)/(1-γ)²) holds. Its lemma for
-(c, u),
+Step sizes, iterations and the accuracy that they promise.
+
+**On the box** (the paper's theorem, `BoxTheorem`). Algorithm 1 with η_cu = ε/(4 v_cu) and
+η_μ = ε/(4 v_μ) has an expected gap of at most ε after T = max{16 (n+S) / (ε η_cu), 8 log n / (ε
+η_μ)} steps, where v_cu and v_μ bound the second moments of the gradient estimators. The paper's
+lemma for v_μ = n (2 + 4(1+γ²)/(1-γ)²) holds. Its lemma for (c, u),
 
     v_cu = 64 α² n + 4(1+γ²)/(1-γ)² + 8,
 
-does not; the part for c is mended in `rlfd_gym.beliefs.near_prior` (`bound="corrected"`). The estimator for u is
-(x - y)/(1-γ) with x = e_s - γ e_s', y likewise. Its entries are at most 1+γ in absolute value and their absolute values
-add up to at most 2(1+γ), so ‖x - y‖² ≤ 2(1+γ)². The two parts are orthogonal, hence
+does not; the part for c is mended in `rlfd_gym.beliefs.near_prior` (`bound="corrected"`). The
+estimator for u is (x - y)/(1-γ) with x = e_s - γ e_s', y likewise. Its entries are at most 1+γ in
+absolute value and their absolute values add up to at most 2(1+γ), so ‖x - y‖² ≤ 2(1+γ)². The two
+parts are orthogonal, hence
 
-    v_cu = v_c + 2(1+γ)²/(1-γ)²,     v_c = 4α²n²D² + 8αD + 2 for the ℓ2 penalty, α²n² + 4α + 2 for the ℓ1 penalty.
+    v_cu = v_c + 2(1+γ)²/(1-γ)²,     v_c = 4α²n²D² + 8αD + 2 (ℓ2) or α²n² + 4α + 2 (ℓ1).
 
 The theorem's proof needs convexity and second moments only, so it carries over to the ℓ1 penalty.
 
-**On a hull** (`HullTheorem`). The estimators for u and μ are those of the box, with E‖g_u‖² ≤ v_u = 2((1+γ)/(1-γ))², and
-for μ, each of whose entries is drawn with probability 1/n and at most 2n/(1-γ), E gᵢ² ≤ v_μ = 4n/(1-γ)²; v_w is in
-`rlfd_gym.beliefs.hull`. The expected gap is at most the sum of three expected regrets, each with its noise turned into
-the regret of a second, imaginary sequence (as in the paper's proof). With the Bregman distance from the start at most V,
+**On a hull** (`HullTheorem`). The estimators for u and μ are those of the box, with
+E‖g_u‖² ≤ v_u = 2((1+γ)/(1-γ))², and for μ, each of whose entries is drawn with probability 1/n and
+at most 2n/(1-γ), E gᵢ² ≤ v_μ = 4n/(1-γ)²; v_w is in `rlfd_gym.beliefs.hull`. The expected gap is
+at most the sum of three expected regrets, each with its noise turned into the regret of a second,
+imaginary sequence (as in the paper's proof). With the Bregman distance from the start at most V,
 mirror descent by η has a regret of at most V/ηT + (η/2) E‖g‖² per step. So, after T steps,
 
-    u:  V = 2S, twice, as the noise's second moment is at most v_u:                      4S/(η_u T) + η_u v_u
-    w:  V = log K; the noise is at most 4v_w in this norm, its sequence steps by η/2:    3 log K/(η_w T) + (3/2) η_w v_w
-    μ:  V = log n; in local norms with e^{-x} ≤ 1 - x + (2/3)x² on average of the
-        two sequences, as |x| ≤ 1/2 for the one and ≤ 1 for the other:                   2 log n/(η_μ T) + (4/3) η_μ v_μ
+    u:  4S/(η_u T) + η_u v_u                 V = 2S, twice: the noise's moment is at most v_u
+    w:  3 log K/(η_w T) + (3/2) η_w v_w      V = log K; the noise is at most 4v_w in this norm,
+                                             and its sequence steps by η/2
+    μ:  2 log n/(η_μ T) + (4/3) η_μ v_μ      V = log n; in local norms, on average of the two
+                                             sequences e^{-x} ≤ 1 - x + (2/3)x², as |x| ≤ 1/2
+                                             for the one and ≤ 1 for the other
 
 Each is A/(ηT) + Bη, which is least, 2√(AB/T), for η = √(A/(BT)). Hence the expected gap is at most
 
-    ε = (2/√T) (√(A_u B_u) + √(A_w B_w) + √(A_μ B_μ))           for T ≥ 6 n log n, which makes |x| ≤ 1/2 above.
+    ε = (2/√T) (√(A_u B_u) + √(A_w B_w) + √(A_μ B_μ))      for T ≥ 6 n log n: then |x| ≤ 1/2.
 """
 
 from __future__ import annotations
@@ -59,11 +65,11 @@ class Theorem(ABC):
 
     @abstractmethod
     def second_moments(self, bound: str = "corrected") -> tuple[float, ...]:
-        """Return the bounds on the second moments of the gradient estimators, in the order of `names`."""
+        """Return the bounds on the estimators' second moments, in the order of `names`."""
 
     @abstractmethod
     def step_sizes(self, epsilon: float, bound: str = "corrected") -> tuple[float, ...]:
-        """Return the step sizes for an expected gap of at most `epsilon`, in the order of `names`."""
+        """Return the step sizes for an expected gap of `epsilon`, in the order of `names`."""
 
     @abstractmethod
     def iterations(self, epsilon: float, bound: str = "corrected") -> int:
@@ -71,11 +77,17 @@ class Theorem(ABC):
 
     @abstractmethod
     def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
-        """Return the ε that is promised after `n_iterations` steps of the theorem's sizes: `iterations`, inverted."""
+        """Return the ε that is promised after `n_iterations` steps of the theorem's sizes.
+
+        `iterations`, inverted.
+        """
 
 
 class BoxTheorem(Theorem):
-    """The paper's theorem: the cost in a box, one step size for cost and value, one for the occupancy."""
+    """The paper's theorem.
+
+    The cost in a box, one step size for cost and value, one for the occupancy.
+    """
 
     names = ("cost and value", "occupancy")
 
@@ -100,7 +112,10 @@ class BoxTheorem(Theorem):
         return max(1, math.ceil(self._steps_times_accuracy_squared(bound) / _positive(epsilon) ** 2))
 
     def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
-        """Return the ε that is promised after `n_iterations` steps of the theorem's sizes: `iterations`, inverted."""
+        """Return the ε that is promised after `n_iterations` steps of the theorem's sizes.
+
+        `iterations`, inverted.
+        """
         steps = _checks.integer("n_iterations", n_iterations, 1)
         return math.sqrt(self._steps_times_accuracy_squared(bound) / steps)
 
@@ -134,7 +149,7 @@ class HullTheorem(Theorem):
         return max(1, math.ceil(least), math.ceil((self._root(bound) / _positive(epsilon)) ** 2))
 
     def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
-        """Return the ε that is promised after `n_iterations` steps of the theorem's sizes, if at least 6 n log n."""
+        """Return the ε that is promised after that many steps of its sizes, if at least 6 n log n."""
         return self._root(bound) / math.sqrt(_checks.integer("n_iterations", n_iterations, 1))
 
     def _regrets(self, bound: str) -> list[tuple[float, float]]:

@@ -1,4 +1,7 @@
-"""Compiled loops over the pairs for the matrix-free solver (`rlfd_gym.solvers.matrix_free`); P comes as CSR arrays."""
+"""Compiled loops over the pairs for the matrix-free solver (`rlfd_gym.solvers.matrix_free`).
+
+P comes as CSR arrays.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ def _prox_one(z, anchor, expert, prior, curvature, tau):
 
 @numba.njit(cache=True, nogil=True)
 def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
-    """A step at which the directional derivative has fallen to a tenth: safeguarded Newton on a monotone function."""
+    """A step at which the directional derivative has fallen to a tenth.
+
+    Safeguarded Newton on a monotone function.
+    """
     length, low, high, first = 0.0, 0.0, np.inf, 0.0
     for trial in range(32):
         slope, bend = gain, 0.0
@@ -56,7 +62,7 @@ def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
 
 @numba.njit(cache=True, nogil=True)
 def wake_idle_states(state_starts, raw, slopes, nominal):
-    """Give the most nearly active pair of a state without active pairs a slope, so that T D Tᵀ is not singular."""
+    """Give each state without active pairs a slope for its nearest: T D Tᵀ is not singular then."""
     for s in range(state_starts.size - 1):
         best, idle = state_starts[s], True
         for i in range(state_starts[s], state_starts[s + 1]):
@@ -69,7 +75,10 @@ def wake_idle_states(state_starts, raw, slopes, nominal):
 
 @numba.njit(cache=True, nogil=True)
 def blend(old, new, expert, prior, curvature):
-    """How far to go from one occupancy to another for the best lower bound: bisection on its derivative."""
+    """How far to go from one occupancy to another for the best lower bound.
+
+    Bisection on its derivative.
+    """
     low, high = 0.0, 1.0
     for trial in range(20):
         t = 1.0 if trial == 0 else 0.5 * (low + high)
@@ -128,9 +137,11 @@ def _normal_product(data, indices, indptr, state_starts, discount, weights, ridg
 
 @numba.njit(cache=True, nogil=True)
 def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x, goal, limit):
-    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs from the given x, in place, until ‖residual‖₁ ≤ goal.
+    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs from the given x, in place, until
+    ‖residual‖₁ ≤ goal.
 
-    Jacobi preconditioner; returns the number of products. `share` is 1/Σr, or 0 to leave the last term out.
+    Jacobi preconditioner; returns the number of products. `share` is 1/Σr, or 0 to leave the last
+    term out.
     """
     n = rhs.size
     diagonal = normal_diagonal(data, indices, indptr, state_starts, discount, weights)

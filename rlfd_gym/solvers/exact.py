@@ -1,26 +1,30 @@
 r"""Exact solutions of RLfD_α, each with the bounds that prove it.
 
-**Promises.** "qp" closes the duality gap to `GAP` max(1, upper); "matrix-free", see `rlfd_gym.solvers.matrix_free`, to 1%
-of the value of the problem (or `GAP`, if that is more). A `RuntimeWarning` names the gap where a promise was not
-kept.
+**Promises.** "qp" closes the duality gap to `GAP` max(1, upper); "matrix-free", see
+`rlfd_gym.solvers.matrix_free`, to 1% of the value of the problem (or `GAP`, if that is more). A
+`RuntimeWarning` names the gap where a promise was not kept.
 
-**"auto"** predicts the work of the factorisation from the transitions:
-k² multiplications for a pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee
-order, a crude bound on the fill-in. Grids fill in little, random graphs with a few thousand states are nearly dense.
-Where that says seconds and there are at most `QP_PAIRS` pairs, the program is solved; elsewhere the matrix-free
-method's quick part is tried, and where it stalls, the program if it is affordable, and the slow part if not.
+**"auto"** predicts the work of the factorisation from the transitions: k² multiplications for a
+pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee order, a
+crude bound on the fill-in. Grids fill in little, random graphs with a few thousand states are
+nearly dense. Where that says seconds and there are at most `QP_PAIRS` pairs, the program is
+solved; elsewhere the matrix-free method's quick part is tried, and where it stalls, the program if
+it is affordable, and the slow part if not.
 
-**α = 0.** The lower bound of μ is -‖μ_E - μ‖₁ - ‖Tγ(μ_E - μ)‖₁, so μ = μ_E is the only optimal occupancy, and every
-cost under which the expert is optimal is as good as another: all have the value 0. "qp", and so "auto" on problems
-that are quick, solves the linear program, and as an interior point method returns a cost from the middle of the set,
-which tells the expert's actions from others as clearly as the box allows. "matrix-free", and "auto" on the rest, return
-the constant cost nearest to the prior: optimal for certain, at any size, and of no further use. Of all the costs that
-explain the expert, `project_prior` finds the one nearest to the prior, the limit of the solutions as α → 0.
+**α = 0.** The lower bound of μ is -‖μ_E - μ‖₁ - ‖Tγ(μ_E - μ)‖₁, so μ = μ_E is the only optimal
+occupancy, and every cost under which the expert is optimal is as good as another: all have the
+value 0. "qp", and so "auto" on problems that are quick, solves the linear program, and as an
+interior point method returns a cost from the middle of the set, which tells the expert's actions
+from others as clearly as the box allows. "matrix-free", and "auto" on the rest, return the
+constant cost nearest to the prior: optimal for certain, at any size, and of no further use. Of all
+the costs that explain the expert, `project_prior` finds the one nearest to the prior, the limit of
+the solutions as α → 0.
 
-**`regulariser="l1"`** makes it a linear program ("lp", by HiGHS, see `rlfd_gym.solvers.lp`), which ends at a vertex and
-closes the gap to rounding; the promise is `GAP`, as for "qp". "auto" takes it at any size, since the matrix-free
-method knows the quadratic only: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250,000 about 25 s. At α = 0
-the regularisers coincide and "auto" does what it does for "l2".
+**`regulariser="l1"`** makes it a linear program ("lp", by HiGHS, see `rlfd_gym.solvers.lp`), which
+ends at a vertex and closes the gap to rounding; the promise is `GAP`, as for "qp". "auto" takes it
+at any size, since the matrix-free method knows the quadratic only: on grids 400 pairs take about
+20 ms, 40,000 about 4 s and 250,000 about 25 s. At α = 0 the regularisers coincide and "auto" does
+what it does for "l2".
 """
 
 from __future__ import annotations
@@ -48,13 +52,14 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
 
     Args:
         problem: the learning problem. The expert may be an occupancy or an estimate of one.
-        method: "qp" (interior point with factorisations, to 1e-6), "matrix-free" (to 1% of the value; "first-order" is
-            its name in version 0.1), or "auto", which chooses by the structure of the transitions; see the module's
-            docstring, also for α = 0. With `regulariser="l1"` there is "lp" (to 1e-6), which "auto" takes, too.
+        method: "qp" (interior point with factorisations, to 1e-6), "matrix-free" (to 1% of the
+            value; "first-order" is its name in version 0.1), or "auto", which chooses by the
+            structure of the transitions; see the module's docstring, also for α = 0. With
+            `regulariser="l1"` there is "lp" (to 1e-6), which "auto" takes, too.
 
     Returns:
-        A solution whose `method` says what was used. `n_iterations` counts the interior point steps of "qp" and "lp",
-        or the products with the matrix of "matrix-free".
+        A solution whose `method` says what was used. `n_iterations` counts the interior point
+        steps of "qp" and "lp", or the products with the matrix of "matrix-free".
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -85,7 +90,10 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
 
 
 def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
-    """Improve `best` by a method, or by one chosen by structure; returns what was used, its iterations, its promise."""
+    """Improve `best` by a method, or by one chosen by structure.
+
+    Returns what was used, its iterations, its promise.
+    """
     problem = best.problem
     if problem.regulariser == "l1" and (method == "lp" or problem.alpha > 0):
         return "lp", lp.improve(best), to_rounding

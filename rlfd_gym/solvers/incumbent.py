@@ -1,7 +1,10 @@
-"""The best certified bounds so far: whatever is proposed is brought into the boxes and the simplex, and judged.
+"""The best certified bounds so far.
 
-The bounds of `RLfDProblem.bounds` hold for every point there, so no method has to be trusted. `upper` depends on the cost
-and the value only, `lower` on the occupancy only, so the best of each are kept separately.
+Whatever is proposed is brought into the boxes and the simplex, and judged.
+
+The bounds of `RLfDProblem.bounds` hold for every point there, so no method has to be trusted.
+`upper` depends on the cost and the value only, `lower` on the occupancy only, so the best of each
+are kept separately.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ class Incumbent:
         return self.gap <= promise(self.upper, self.lower)
 
     def offer(self, cost: FloatArray, value: FloatArray, occupancy: FloatArray) -> float:
-        """Bring a point into the boxes and the simplex, keep what is better than before, return its own gap.
+        """Bring a point into the boxes and the simplex, keep what is better than before, return
+        its own gap.
 
         The value is shifted before it is cut: a constant shift of u changes neither bound.
         """
@@ -77,7 +81,7 @@ def repaired(problem: RLfDProblem, occupancy: FloatArray, tolerance: float) -> F
 
 
 def polish(best: Incumbent) -> None:
-    """Offer μ repaired, the cost that answers it, and the optimal value of either cost, in all combinations."""
+    """Offer all combinations of μ repaired, the cost that answers it, and either cost's value."""
     problem = best.problem
     occupancies = [best.occupancy, repaired(problem, best.occupancy, 1e-14)]
     costs = [best.cost, *(problem.best_cost(mu) for mu in occupancies)]

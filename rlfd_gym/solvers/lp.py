@@ -1,6 +1,7 @@
 r"""RLfD_α with the ℓ1 regulariser as a sparse linear program, for HiGHS.
 
-The box on c and the simplex make the dual a program over occupancies. The best answer c* to μ has the slope
+The box on c and the simplex make the dual a program over occupancies. The best answer c* to μ has
+the slope
 
     φᵢ'(μ) = -1 for μ < μ_E,i - αᵢ,    ĉᵢ (cut to the box) in between,    +1 for μ > μ_E,i + αᵢ,
 
@@ -8,17 +9,19 @@ so that φᵢ is convex and piecewise linear, and with the value's box as ‖r�
 
     min over μ ≥ 0, r   Σᵢ φᵢ(μᵢ) + ‖r‖₁     subject to   Tγ(μ - μ_E) + r = 0,   Σ r = 0.
 
-The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ = μ_E + a + b - e, |a| ≤ αᵢ, it is a program
-of S + 1 rows, whatever the number of pairs. The multipliers (y, t) of its rows give the value u = y + t, and the best
-cost that is compatible with y is read off: αᵢ|c - ĉᵢ| + μ_E,i c is least over c ≥ (Tγᵀy)ᵢ at the larger of (Tγᵀy)ᵢ and
+The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ = μ_E + a + b - e,
+|a| ≤ αᵢ, it is a program of S + 1 rows, whatever the number of pairs. The multipliers (y, t) of
+its rows give the value u = y + t, and the best cost that is compatible with y is read off:
+αᵢ|c - ĉᵢ| + μ_E,i c is least over c ≥ (Tγᵀy)ᵢ at the larger of (Tγᵀy)ᵢ and
 
     ĉᵢ (cut to the box)   where μ_E,i ≤ αᵢ,        -1   elsewhere.
 
-So most entries are the prior's own floating point numbers. Those that HiGHS puts there up to its tolerance are within
-`AT_PRIOR` of the prior and set to it. The interior point method of HiGHS with its crossover is used, which ends at a
-vertex: where many costs are optimal, one of the sparsest kind, though not the sparsest of all. For α near the tolerance
-the crossover may lose its way ("Unknown"); the dual simplex method, slower on large programs, does not, and is used
-then. Masses are multiplied by n, as they are of the order 1/n and the tolerances are absolute.
+So most entries are the prior's own floating point numbers. Those that HiGHS puts there up to its
+tolerance are within `AT_PRIOR` of the prior and set to it. The interior point method of HiGHS with
+its crossover is used, which ends at a vertex: where many costs are optimal, one of the sparsest
+kind, though not the sparsest of all. For α near the tolerance the crossover may lose its way
+("Unknown"); the dual simplex method, slower on large programs, does not, and is used then. Masses
+are multiplied by n, as they are of the order 1/n and the tolerances are absolute.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ TOLERANCE = 1e-10  # the least that HiGHS takes
 
 
 def improve(best: Incumbent) -> int:
-    """Improve `best` by HiGHS and, if need be, by repairing its point; returns the steps of the method."""
+    """Improve `best` by HiGHS and, if need be, by repairing its point.
+
+    Returns the steps of the method.
+    """
     cost, value, mu, iterations = linear_program(best.problem)
     best.offer(cost, np.clip(value, -1.0, 1.0), mu)
     if best.gap > GAP:
@@ -44,7 +50,10 @@ def improve(best: Incumbent) -> int:
 
 
 def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """(c, u, μ, steps) of RLfD_α with the ℓ1 regulariser; the steps are those of the method that succeeded."""
+    """(c, u, μ, steps) of RLfD_α with the ℓ1 regulariser.
+
+    The steps are those of the method that succeeded.
+    """
     from scipy.optimize import linprog  # slow to load
 
     mdp, n, n_states = problem.mdp, problem.n_pairs, problem.n_states

@@ -1,47 +1,54 @@
-r"""RLfD_α for large problems: two matrix-free methods that need only products with Tγ and its transpose.
+r"""RLfD_α for large problems.
 
-**The dual.** Write a = 2α. Eliminating the cost from the Lagrangian of IO-AL_α leaves a problem in the occupancy
-alone,
+Two matrix-free methods that need only products with Tγ and its transpose.
+
+**The dual.** Write a = 2α. Eliminating the cost from the Lagrangian of IO-AL_α leaves a problem in
+the occupancy alone,
 
     min over μ ≥ 0   h(μ)   subject to   Tγ μ = Tγ μ_E,        hᵢ'(μ) = clip(ĉᵢ + (μᵢ - μ_E,ᵢ)/a, -1, 1):
 
-a quadratic around the expert that turns linear where the cost meets its box. The multiplier of the flow constraint is
-the value u, and the cost is read off as c = h'(μ).
+a quadratic around the expert that turns linear where the cost meets its box. The multiplier of the
+flow constraint is the value u, and the cost is read off as c = h'(μ).
 
-**1. Proximal Newton** (`newton`), quick where the prior's own policy is nearly right. A proximal point step from μ_k
-with step τ minimises h(μ) - <u, Tγ μ> + ‖μ - μ_k‖²/2τ. With z = Tγᵀu it separates, and its solution max(m, 0) has
-three pieces:
+**1. Proximal Newton** (`newton`), quick where the prior's own policy is nearly right. A proximal
+point step from μ_k with step τ minimises h(μ) - <u, Tγ μ> + ‖μ - μ_k‖²/2τ. With z = Tγᵀu it
+separates, and its solution max(m, 0) has three pieces:
 
     m = (aτ(z - ĉ) + τ μ_E + a μ_k) / (a + τ)       where then |z - (m - μ_k)/τ| ≤ 1     (slope aτ/(a+τ))
     m = μ_k + τ(z - 1)  or  μ_k + τ(z + 1)          where the cost is at its upper or lower bound   (slope τ).
 
-What remains is a concave, piecewise quadratic problem in u with gradient Tγ(μ_E - μ(u)) and generalised Hessian -Tγ D
-Tγᵀ (D: the slopes, 0 where μ = 0). Each step solves (Tγ D Tγᵀ + damping) du = gradient by conjugate gradients and
-searches the line; as z is linear in the step, a trial costs one pass over the pairs. A method of first order
-would have to guess D as a single number, the ratio of its two step sizes. Here nothing is left to guess: the damping falls after a
-full step and rises after a short one, a state without active pairs borrows its most nearly active one, and τ grows
-tenfold when the flow residual no longer is what keeps the gap open. It gives up when `PATIENCE` steps have not halved
-the gap.
+What remains is a concave, piecewise quadratic problem in u with gradient Tγ(μ_E - μ(u)) and
+generalised Hessian -Tγ D Tγᵀ (D: the slopes, 0 where μ = 0). Each step solves (Tγ D Tγᵀ + damping)
+du = gradient by conjugate gradients and searches the line; as z is linear in the step, a trial
+costs one pass over the pairs. A method of first order would have to guess D as a single number,
+the ratio of its two step sizes. Here nothing is left to guess: the damping falls after a full step
+and rises after a short one, a state without active pairs borrows its most nearly active one, and τ
+grows tenfold when the flow residual no longer is what keeps the gap open. It gives up when
+`PATIENCE` steps have not halved the gap.
 
-**2. Interior point** (`interior_point`), for the others. IO-AL_α with a multiplier for each inequality,
+**2. Interior point** (`interior_point`), for the others. IO-AL_α with a multiplier for each
+inequality,
 
     c - Tγᵀv ≥ 0 [μ]     1 + c ≥ 0     1 - c ≥ 0     1 + (v - t) ≥ 0 [ρ]     1 - (v - t) ≥ 0 [ω].
 
-The last two say max v - min v ≤ 2, which is what the box on u = v - t in RLfD_α amounts to, because Tγᵀ1 = 1. For the
-occupancy of a policy they are never active; for an expert estimated from samples they can be. Newton's method on the
-perturbed optimality conditions (Mehrotra's predictor and corrector) comes down to one system over the states,
+The last two say max v - min v ≤ 2, which is what the box on u = v - t in RLfD_α amounts to,
+because Tγᵀ1 = 1. For the occupancy of a policy they are never active; for an expert estimated from
+samples they can be. Newton's method on the perturbed optimality conditions (Mehrotra's predictor
+and corrector) comes down to one system over the states,
 
     (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs,     1/Dᵢ = qᵢ/μᵢ + 1/Eᵢ,   E = a + the curvature of the box on c,
                                                 r = ρ/(1 + v - t) + ω/(1 - v + t),
 
-again solved by conjugate gradients, to a tenth of the complementarity that is left. The number of Newton steps hardly
-depends on the problem; the number of products grows with 1/(1-γ), so discounts of 0.99 and more take long.
+again solved by conjugate gradients, to a tenth of the complementarity that is left. The number of
+Newton steps hardly depends on the problem; the number of products grows with 1/(1-γ), so discounts
+of 0.99 and more take long.
 
-**Repaired points.** The bounds of `RLfDProblem.bounds` hold for every point in the boxes and the simplex, so neither
-method has to be trusted: whatever they propose is brought there and judged, and the best cost-value pair and the best
-occupancy are kept separately (`Incumbent`), as `upper` depends on the former only and `lower` on the latter. Two repairs
-make the bounds tight early: the cost max(Tγᵀu, ĉ - μ_E/a), cut to the box, is the best one for u; and an occupancy is
-replaced by that of its own policy, for which ‖Tγ(μ_E - μ)‖₁ vanishes.
+**Repaired points.** The bounds of `RLfDProblem.bounds` hold for every point in the boxes and the
+simplex, so neither method has to be trusted: whatever they propose is brought there and judged,
+and the best cost-value pair and the best occupancy are kept separately (`Incumbent`), as `upper`
+depends on the former only and `lower` on the latter. Two repairs make the bounds tight early: the
+cost max(Tγᵀu, ĉ - μ_E/a), cut to the box, is the best one for u; and an occupancy is replaced by
+that of its own policy, for which ‖Tγ(μ_E - μ)‖₁ vanishes.
 """
 
 from __future__ import annotations
@@ -62,7 +69,10 @@ BOUNDARY = 0.99  # how much of the way to the boundary an interior point step ma
 
 
 def improve(best: Incumbent, promise: Promise) -> int:
-    """Improve `best` by both parts of the method until it keeps the promise; returns the products with Tγ D Tγᵀ."""
+    """Improve `best` by both parts of the method until it keeps the promise.
+
+    Returns the products with Tγ D Tγᵀ.
+    """
     products = newton(best, promise)
     if not best.keeps(promise):
         products += interior_point(best, promise)
@@ -70,7 +80,10 @@ def improve(best: Incumbent, promise: Promise) -> int:
 
 
 def newton(best: Incumbent, promise: Promise) -> int:
-    """Improve `best` by proximal Newton steps until it keeps the promise or they stall; returns the products with Tγ D Tγᵀ."""
+    """Improve `best` by proximal Newton steps until it keeps the promise or they stall.
+
+    Returns the products with Tγ D Tγᵀ.
+    """
     from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
     problem = best.problem
@@ -84,7 +97,8 @@ def newton(best: Incumbent, promise: Promise) -> int:
     tau = max(10 * a, float(np.sqrt(np.mean(expert**2))))
     damping, products, steps_at_tau = 1e-3, 0, 0
 
-    # The value is needed to the accuracy at which a difference in cost moves μ by its own size, 1/(n a).
+    # The value is needed to the accuracy at which a difference in cost moves μ by its own size,
+    # 1/(n a).
     u = value_iteration(mdp, box_prior, float(np.clip(0.1 / (n * a), 1e-6, 1e-2)))
     z = mdp.flow_transpose(u)
 
@@ -98,7 +112,8 @@ def newton(best: Incumbent, promise: Promise) -> int:
         share = _newton.blend(best.occupancy, other, expert, prior, a)
         best.offer(cost, u, best.occupancy + share * (other - best.occupancy))
 
-    # For a large α the prior, and a mixture of the expert with the policy that the prior asks for, are nearly optimal.
+    # For a large α the prior, and a mixture of the expert with the policy that the prior asks for,
+    # are nearly optimal.
     best.offer(box_prior, u, expert)
     gradient, residual = respond()
     offer_repaired(box_prior, 1e-3 * best.gap)
@@ -137,7 +152,10 @@ def newton(best: Incumbent, promise: Promise) -> int:
 
 
 def interior_point(best: Incumbent, promise: Promise) -> int:
-    """Improve `best` by interior point steps until it keeps the promise or they stall; returns the products with Tγ D Tγᵀ."""
+    """Improve `best` by interior point steps until it keeps the promise or they stall.
+
+    Returns the products with Tγ D Tγᵀ.
+    """
     problem = best.problem
     mdp, a = problem.mdp, 2 * problem.alpha
     floor = problem.prior - problem.expert / a
@@ -169,7 +187,10 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
 
 @dataclass(frozen=True)
 class _Point:
-    """An interior point, or a step: c, v, t, q and the five multipliers, in the order of the module's docstring."""
+    """An interior point, or a step.
+
+    C, v, t, q and the five multipliers, in the order of the module's docstring.
+    """
 
     cost: FloatArray
     value: FloatArray
@@ -225,11 +246,12 @@ class _System:
         self.ridge = under / slacks[3] + over / slacks[4]
 
     def step(self, targets: list[FloatArray], guess: FloatArray, accuracy: float) -> tuple[_Point, int]:
-        """Return the step after which each slack times its multiplier has, to first order, grown by its target."""
+        """Return the step that lets each slack times its multiplier grow, to first order, by its target."""
         from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
         mdp, p = self.mdp, self.mdp.transitions
-        # Eliminate the multipliers of the boxes on c (into E = `bend`) and on v - t (into r = `ridge`).
+        # Eliminate the multipliers of the boxes on c (into E = `bend`) and on v - t (into
+        # r = `ridge`).
         (_, mu), (s_low, low), (s_high, high), (s_under, under), (s_over, over) = self.pairs
         t_mu, t_low, t_high, t_under, t_over = targets
         box = t_low / s_low - t_high / s_high + self.cost_residual
@@ -260,9 +282,12 @@ class _System:
 
 
 def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
-    """A point well inside, near the best one known: its cost and value shrunk, its occupancy with mass everywhere.
+    """A point well inside, near the best one known.
 
-    Shrinking keeps q ≥ 0 and lowering v by a constant raises q by it, so all inequalities hold strictly.
+    Its cost and value shrunk, its occupancy with mass everywhere.
+
+    Shrinking keeps q ≥ 0 and lowering v by a constant raises q by it, so all inequalities hold
+    strictly.
     """
     mdp, n = problem.mdp, problem.mdp.n_pairs
     room = float(np.clip(best.gap, 1e-3, 0.1))

@@ -23,26 +23,31 @@ TELLING = 0.01  # share of the prior's spread between policies below which `proj
 
 
 def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solution:
-    """Find the cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ of the paper).
+    """Find the cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ of the
+    paper).
 
         min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
 
-    It always has a solution: under a constant cost every expert is optimal. If the expert is far from optimal under
-    every cost near the prior, the projection drifts towards a constant cost. `stats` says how far:
+    It always has a solution: under a constant cost every expert is optimal. If the expert is far
+    from optimal under every cost near the prior, the projection drifts towards a constant cost.
+    `stats` says how far:
 
-    * `"surviving_variation"`: the variance of the learned cost over that of the prior (cut to the box). The costs that
-      explain the expert form a convex cone that contains the constants. While the box is not active, Pythagoras
-      therefore holds, var c + ‖c - ĉ‖²/n = var ĉ: this is the share of the prior's variation that survived, between 0
-      and 1, and free of scale and shift. `nan` for a constant prior.
-    * `"surviving_spread"`: max_π ρ_c - min_π ρ_c relative to the same under the prior: how far apart the learned cost
-      still holds policies. (A cost Tγᵀu varies from pair to pair and yet tells no policies apart.) Below 1% a
-      `RuntimeWarning` is given.
-    * `"regret"`: <μ_E, q> - min q ≥ 0, by how much the expert may fail to be optimal; rounding only, where Tγ μ_E = ν₀.
+    * `"surviving_variation"`: the variance of the learned cost over that of the prior (cut to the
+      box). The costs that explain the expert form a convex cone that contains the constants. While
+      the box is not active, Pythagoras therefore holds, var c + ‖c - ĉ‖²/n = var ĉ: this is the
+      share of the prior's variation that survived, between 0 and 1, and free of scale and shift.
+      `nan` for a constant prior.
+    * `"surviving_spread"`: max_π ρ_c - min_π ρ_c relative to the same under the prior: how far
+      apart the learned cost still holds policies. (A cost Tγᵀu varies from pair to pair and yet
+      tells no policies apart.) Below 1% a `RuntimeWarning` is given.
+    * `"regret"`: <μ_E, q> - min q ≥ 0, by how much the expert may fail to be optimal; rounding
+      only, where Tγ μ_E = ν₀.
 
-    The bounds are those of this program: `upper` = ‖c - ĉ‖² of the returned cost, which satisfies the constraints up to
-    rounding, and `lower` = Σᵢ min over |c'| ≤ 1 of ((c' - ĉᵢ)² - νᵢ c') - ‖Tγ ν‖₁, a lower bound for every ν that is
-    nonnegative where the expert has no mass: subtract <ν, c - Tγᵀu>, which is nonnegative for feasible points, and
-    minimise over the boxes. The occupancy returned is the expert's own.
+    The bounds are those of this program: `upper` = ‖c - ĉ‖² of the returned cost, which satisfies
+    the constraints up to rounding, and `lower` = Σᵢ min over |c'| ≤ 1 of ((c' - ĉᵢ)² - νᵢ
+    c') - ‖Tγ ν‖₁, a lower bound for every ν that is nonnegative where the expert has no mass:
+    subtract <ν, c - Tγᵀu>, which is nonnegative for feasible points, and minimise over the boxes.
+    The occupancy returned is the expert's own.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -90,7 +95,10 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
 
 
 def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """(c, u, multiplier of c - Tγᵀu, steps) of IRL-IO_ĉ: q = 0 on the pairs that are taken, q ≥ 0 on the others."""
+    """(c, u, multiplier of c - Tγᵀu, steps) of IRL-IO_ĉ.
+
+    Q = 0 on the pairs that are taken, q ≥ 0 on the others.
+    """
     n = mdp.n_pairs
     scale = float(np.abs(prior).max()) or 1.0  # all but the box is homogeneous: solve at the scale of the prior
     hessian = np.concatenate([np.full(n, 2.0), np.zeros(mdp.n_states)])
@@ -108,13 +116,16 @@ def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatAr
 
 
 def projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> float:
-    """A lower bound on the squared distance, for every ν that is nonnegative where the expert has no mass."""
+    """Bound the squared distance from below, by any ν ≥ 0 where the expert has no mass."""
     answer = np.clip(prior + nu / 2, -1.0, 1.0)
     return float(np.sum((answer - prior) ** 2 - nu * answer) - np.abs(mdp.flow(nu)).sum())
 
 
 def _explaining(mdp: TabularMDP, cost: FloatArray, value: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray]:
-    """The constraints of IRL-IO_ĉ made exact: q = 0 where taken, q ≥ 0 elsewhere, then shrunk into the boxes."""
+    """The constraints of IRL-IO_ĉ made exact.
+
+    Q = 0 where taken, q ≥ 0 elsewhere, then shrunk into the boxes.
+    """
     z = mdp.flow_transpose(value)
     cost = np.where(taken, z, np.maximum(cost, z))
     size = max(1.0, float(np.abs(cost).max()), float(np.abs(value).max()))

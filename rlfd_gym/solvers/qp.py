@@ -4,14 +4,15 @@ r"""RLfD_α as a sparse quadratic program, for PIQP.
 
     min over c ∈ [-1,1]ⁿ, u   α‖c - ĉ‖² + <μ_E, c - Tγᵀu>      subject to   c - Tγᵀu ≥ 0          ("qp", by PIQP)
 
-whose multiplier of row i is the apprentice's occupancy μᵢ. The Hessian is diagonal and each row begins with an
-identity block, which the factorisation eliminates first; what remains is a matrix with the pattern of Tγ Tγᵀ, one row
-per state. As μᵢ is of the order 1/n, the objective is multiplied by n: otherwise it drowns in the solver's absolute
-tolerance.
+whose multiplier of row i is the apprentice's occupancy μᵢ. The Hessian is diagonal and each row
+begins with an identity block, which the factorisation eliminates first; what remains is a matrix
+with the pattern of Tγ Tγᵀ, one row per state. As μᵢ is of the order 1/n, the objective is
+multiplied by n: otherwise it drowns in the solver's absolute tolerance.
 
-If the expert is the occupancy of a policy, Tγ μ_E = ν₀ ≥ 0 and |u| ≤ 1 costs nothing. An expert estimated from samples
-may have negative entries in Tγ μ_E, and u may leave the box that RLfD_α has. Because Tγᵀ1 = 1, that box amounts to
-max u - min u ≤ 2; where this is violated the program is solved once more with 0 ≤ u - low ≤ 2, low one more variable.
+If the expert is the occupancy of a policy, Tγ μ_E = ν₀ ≥ 0 and |u| ≤ 1 costs nothing. An expert
+estimated from samples may have negative entries in Tγ μ_E, and u may leave the box that RLfD_α
+has. Because Tγᵀ1 = 1, that box amounts to max u - min u ≤ 2; where this is violated the program is
+solved once more with 0 ≤ u - low ≤ 2, low one more variable.
 """
 
 from __future__ import annotations
@@ -31,15 +32,19 @@ PREDICTABLE_WORK = 1e8  # above, the prediction of the work would itself take se
 
 
 def improve(best: Incumbent) -> int:
-    """Improve `best` by PIQP and, if need be, by repairing its points; returns the interior point steps."""
+    """Improve `best` by PIQP and, if need be, by repairing its points.
+
+    Returns the interior point steps.
+    """
     problem = best.problem
     cost, value, mu, iterations = io_al(problem, spread=False)
     if np.ptp(value) > 2.0 + 1e-7:
         cost, value, mu, iterations = io_al(problem, spread=True)
     if problem.alpha == 0:
         mu = problem.expert  # known: see `rlfd_gym.solvers.exact`
-    # Where the expert never comes, u may be far below -1. Clipping it there keeps c - Tγᵀu ≥ 0; only for an expert
-    # estimated from samples can it be better to shift u, which `offer` does with values outside the box.
+    # Where the expert never comes, u may be far below -1. Clipping it there keeps c - Tγᵀu ≥ 0;
+    # only for an expert estimated from samples can it be better to shift u, which `offer` does
+    # with values outside the box.
     best.offer(cost, np.clip(value, -1.0, 1.0), mu)
     if best.gap > GAP:
         best.offer(cost, value, mu)
@@ -79,7 +84,10 @@ def solve_piqp(
     box: FloatArray,
     tolerance: float = 1e-8,
 ) -> Any:
-    """PIQP's result for min ½ x'Hx + g'x, equal x = 0, lower ≤ rows x ≤ upper, |x| ≤ box; H is diagonal."""
+    """PIQP's result for min ½ x'Hx + g'x, equal x = 0, lower ≤ rows x ≤ upper, |x| ≤ box.
+
+    H is diagonal.
+    """
     import piqp  # compiled: loaded only when asked for
 
     solver = piqp.SparseSolver()
@@ -103,7 +111,7 @@ def solve_piqp(
 
 
 def factorisation_work(mdp: TabularMDP) -> float:
-    """About how many multiplications an interior point step of the quadratic program takes, within a factor of ten."""
+    """Predict the multiplications of an interior point step, within a factor of ten."""
     p = mdp.transitions
     row = np.diff(p.indptr).astype(np.float64) + 1
     by_pairs = 10 * float(row @ row)  # scattered updates, so much slower than those within the factor

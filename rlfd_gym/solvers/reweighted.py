@@ -1,34 +1,37 @@
 r"""Sparse priors: costs that differ from the prior in few pairs.
 
-**What α means with `regulariser="l1"`.** The dual of RLfD_α with α‖c - ĉ‖₁ is a problem over occupancies alone. For a
-prior in the box it reads
+**What α means with `regulariser="l1"`.** The dual of RLfD_α with α‖c - ĉ‖₁ is a problem over
+occupancies alone. For a prior in the box it reads
 
     min over occupancies μ   <μ, ĉ> + Σᵢ (1 - ĉᵢ) (μᵢ - μ_E,i - α)₊ + (1 + ĉᵢ) (μ_E,i - μᵢ - α)₊
 
-(with Tγ μ = Tγ μ_E, the flow of the expert): the apprentice does what the prior asks for, free of charge while its
-occupancy of each pair is within α of the expert's, and at the largest price that a cost in the box allows beyond. So α
-is a mass: the occupancy per pair by which the expert is not to be taken at his word. It is to be compared with the
-occupancies, which are of the order 1/n, not with costs, and the α of "l2" (whose unit is mass per cost) does not carry
-over. The learned cost stays at the prior, exactly, in pairs where the apprentice ends up strictly within the tolerance.
+(with Tγ μ = Tγ μ_E, the flow of the expert): the apprentice does what the prior asks for, free of
+charge while its occupancy of each pair is within α of the expert's, and at the largest price that
+a cost in the box allows beyond. So α is a mass: the occupancy per pair by which the expert is not
+to be taken at his word. It is to be compared with the occupancies, which are of the order 1/n, not
+with costs, and the α of "l2" (whose unit is mass per cost) does not carry over. The learned cost
+stays at the prior, exactly, in pairs where the apprentice ends up strictly within the tolerance.
 
-**A sensible range.** Let μ* be optimal for the prior. Above α = max|μ_E - μ*| (`pinning_alpha`), (ĉ, μ*) satisfies all
-optimality conditions and the learned cost is the prior: nothing is learned. Where the expert is estimated from
-demonstrations, α below the standard error of μ_E,i, about sqrt(μ_E,i / N) for N independent draws, learns noise. In
-between, from a thousandth of `pinning_alpha` up to half of it, is where to look. Sparsity need not grow with α: for
-small α the cost has to explain every move of the expert, which a cost that tells hardly anything apart does, too, and
-if the prior is mostly constant such a cost equals it in most pairs.
+**A sensible range.** Let μ* be optimal for the prior. Above α = max|μ_E - μ*| (`pinning_alpha`),
+(ĉ, μ*) satisfies all optimality conditions and the learned cost is the prior: nothing is learned.
+Where the expert is estimated from demonstrations, α below the standard error of μ_E,i, about
+sqrt(μ_E,i / N) for N independent draws, learns noise. In between, from a thousandth of
+`pinning_alpha` up to half of it, is where to look. Sparsity need not grow with α: for small α the
+cost has to explain every move of the expert, which a cost that tells hardly anything apart does,
+too, and if the prior is mostly constant such a cost equals it in most pairs.
 
-**Reweighted ℓ1** (Candès, Wakin and Boyd, 2008) is a practical stand-in for the ℓ0 norm, the number of pairs that
-differ. Each round solves the linear program with
+**Reweighted ℓ1** (Candès, Wakin and Boyd, 2008) is a practical stand-in for the ℓ0 norm, the
+number of pairs that differ. Each round solves the linear program with
 
     αᵢ = α / (|cᵢ - ĉᵢ| + δ),      c from the round before (αᵢ = α in the first),
 
-so that pairs already changed get cheaper to change and untouched ones 1/δ times dearer than in the first round. As the
-logarithm lies below its tangents, no round raises
+so that pairs already changed get cheaper to change and untouched ones 1/δ times dearer than in the
+first round. As the logarithm lies below its tangents, no round raises
 
     α Σᵢ log(|cᵢ - ĉᵢ| + δ) + the expert's regret under c,
 
-a problem that is not convex: the rounds end at a point from which they do not get away, not at a proven optimum.
+a problem that is not convex: the rounds end at a point from which they do not get away, not at a
+proven optimum.
 """
 
 from __future__ import annotations
@@ -50,16 +53,19 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
     """Reweighted ℓ1: a cost that differs from the prior in few pairs.
 
     Args:
-        problem: with `regulariser="l1"`, alpha > 0 and no weights of its own; see the module's docstring on its alpha.
-        n_rounds: linear programs to solve at most; the first is `solve_exact(problem)`. It ends when the cost does not
-            change any more.
-        delta: δ, the size of a change that counts as a change. Small values freeze what the first round has found.
+        problem: with `regulariser="l1"`, alpha > 0 and no weights of its own; see the module's
+            docstring on its alpha.
+        n_rounds: linear programs to solve at most; the first is `solve_exact(problem)`. It ends
+            when the cost does not change any more.
+        delta: δ, the size of a change that counts as a change. Small values freeze what the first
+            round has found.
 
     Returns:
-        The solution of the last linear program. **`upper`, `lower` and the gap are those of that program**, the
-        problem with the weights in `stats["weights"]`: they prove that the round was solved, and say nothing about
-        ℓ0 or about the logarithms above. `stats` also has, per round, `"objective"`, the sum of logarithms plus
-        regret, and `"at_prior"`, the share of pairs exactly at the prior.
+        The solution of the last linear program. **`upper`, `lower` and the gap are those of that
+        program**, the problem with the weights in `stats["weights"]`: they prove that the round
+        was solved, and say nothing about ℓ0 or about the logarithms above. `stats` also has, per
+        round, `"objective"`, the sum of logarithms plus regret, and `"at_prior"`, the share of
+        pairs exactly at the prior.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -103,17 +109,22 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
 
 
 def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
-    """The share of pairs whose cost is exactly the prior, cut to the box: to 1e-9, ten times HiGHS' tolerance."""
+    """The share of pairs whose cost is exactly the prior, cut to the box.
+
+    To 1e-9, ten times HiGHS' tolerance.
+    """
     c = problem.mdp.pairs(cost, "cost")
     return float(np.mean(np.abs(c - np.clip(problem.prior, -1.0, 1.0)) <= AT_PRIOR))
 
 
 def pinning_alpha(problem: RLfDProblem) -> float:
-    """An α above which `regulariser="l1"` returns the prior itself: max|μ_E - μ*|, μ* optimal for the prior.
+    """An α above which `regulariser="l1"` returns the prior itself.
 
-    Where several occupancies are optimal for the prior, as where actions make no difference, a smaller α may do. For an
-    expert estimated from samples, μ* is optimal under the flow Tγ μ_E that he has. Found by the linear program at
-    α = 1, which no |μ_E,i - μᵢ| exceeds.
+    Max|μ_E - μ*|, μ* optimal for the prior.
+
+    Where several occupancies are optimal for the prior, as where actions make no difference, a
+    smaller α may do. For an expert estimated from samples, μ* is optimal under the flow Tγ μ_E
+    that he has. Found by the linear program at α = 1, which no |μ_E,i - μᵢ| exceeds.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped

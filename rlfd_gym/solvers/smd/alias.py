@@ -1,7 +1,7 @@
 """Alias tables: samples from a fixed distribution in constant time (Walker; built as Vose does).
 
-A table is a run of slots. A uniform draw in [0, 1) times the number of slots picks one with its integer part, and the
-rest decides between the slot's own outcome and its alias.
+A table is a run of slots. A uniform draw in [0, 1) times the number of slots picks one with its
+integer part, and the rest decides between the slot's own outcome and its alias.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def row_tables(matrix: sp.csr_array) -> np.ndarray[Any, Any]:
 
 @inlined
 def alias_draw(slots, first, length, draw):
-    """Sample from the alias table slots[first:first+length]: the integer part picks a slot, the rest decides."""
+    """Sample from the alias table slots[first:first+length].
+
+    The integer part picks a slot, the rest decides.
+    """
     x = draw * length
     slot = int(x)
     entry = slots[first + slot]
@@ -45,7 +48,10 @@ def alias_draw(slots, first, length, draw):
 
 @compiled
 def fill_alias(slots, first, outcomes, weights, scaled, stack):
-    """Vose's alias table of one distribution in slots[first:first+len(weights)]; scaled and stack are scratch."""
+    """Vose's alias table of one distribution in slots[first:first+len(weights)].
+
+    Scaled and stack are scratch.
+    """
     m = len(weights)
     total = weights.sum()
     # one array holds both stacks: small ones grow from its front, large ones from position m down

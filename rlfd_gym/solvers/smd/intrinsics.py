@@ -1,8 +1,8 @@
 """Three operations on a node of the sum tree as vector code, and what each means in plain Python.
 
-LLVM turns the plain form into branches, which a processor mispredicts half of the time. The vector code is written in
-LLVM's own language, so a new release of llvmlite might refuse it: the plain form, which gives the same numbers to the
-bit, is used then, with a warning.
+LLVM turns the plain form into branches, which a processor mispredicts half of the time. The vector
+code is written in LLVM's own language, so a new release of llvmlite might refuse it: the plain
+form, which gives the same numbers to the bit, is used then, with a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def plain_prefetch(array, index):
 
 @inlined
 def plain_scan(tree, node, x):
-    """(child, x - sum of the children before it) for the child of a node in which x falls, at most the last one."""
+    """(child, x - sum of the children before it) for the child in which x falls, at most the last."""
     sums = tree[node].copy()
     for shift in (1, 2, 4):  # inclusive prefix sums in log2(8) rounds
         for lane in range(FAN - 1, shift - 1, -1):
@@ -67,7 +67,8 @@ def vector_prefetch(typingctx, array, index):
 
 @intrinsic
 def vector_scan(typingctx, tree, node, x):
-    """(child, x - sum of the children before it) for the child of a node in which x falls, at most the last one.
+    """(child, x - sum of the children before it) for the child of a node in which x falls, at most
+    the last one.
 
     `plain_scan` as eight-wide vector code.
     """
@@ -103,8 +104,8 @@ def vector_scan(typingctx, tree, node, x):
 def vector_set(typingctx, tree, node, child, weight):
     """Set one child of a node; returns the sum of its children, all added anew.
 
-    `plain_set`, with a vector that is read, changed and written as a whole: reading a vector from just written scalars
-    (or the other way round, in the next draw) would stall.
+    `plain_set`, with a vector that is read, changed and written as a whole: reading a vector from
+    just written scalars (or the other way round, in the next draw) would stall.
     """
 
     def codegen(context, builder, signature, args):
@@ -135,7 +136,10 @@ def _splat(builder, scalar):
 
 
 def _line(context, builder, array_type, args):
-    """Code for the address of array[index] (contiguous, first axis); args = (array, index, ...)."""
+    """Code for the address of array[index] (contiguous, first axis).
+
+    Args = (array, index, ...).
+    """
     array = context.make_array(array_type)(context, builder, args[0])
     stride = cgutils.unpack_tuple(builder, array.strides)[0]
     base = builder.ptrtoint(array.data, ir.IntType(64))

@@ -1,4 +1,5 @@
-"""The step of Algorithm 1 (SMD-RLfD) at a cost that does not grow with the problem, but for a logarithm.
+"""The step of Algorithm 1 (SMD-RLfD) at a cost that does not grow with the problem, but for a
+logarithm.
 
 With everything evaluated at the old iterate (c, u, μ), one step draws
 
@@ -10,33 +11,37 @@ and sets, with z = 1/(1-γ),
     u ← clip(u - η z (e_{s(j)} - γ e_{s'} - e_{s(e)} + γ e_{s'_e}))
     μ ← normalise(μ ∘ exp(-η_μ n (c_k - z (u_{s(k)} - γ u_{s'_k})) e_k)).
 
-and with the ℓ1 penalty αn sign(cᵢ - ĉᵢ), 0 at the kink, instead of 2αn (cᵢ - ĉᵢ). Coinciding indices add up.
-The output is the average of the iterates after each step. As at most 3 entries of c, 4 of u and one of μ move, all else
-is kept lazily:
+and with the ℓ1 penalty αn sign(cᵢ - ĉᵢ), 0 at the kink, instead of 2αn (cᵢ - ĉᵢ). Coinciding
+indices add up. The output is the average of the iterates after each step. As at most 3 entries of
+c, 4 of u and one of μ move, all else is kept lazily:
 
-**Sampling μ.** μ = w / Z with unnormalised weights w = exp(l) in a sum tree (`tree`). The logarithm l is what is
-updated: a weight below exp(-700) is 0 in the tree but not lost, and a step too large for exp leads to a rescaling, not
-to inf.
+**Sampling μ.** μ = w / Z with unnormalised weights w = exp(l) in a sum tree (`tree`). The
+logarithm l is what is updated: a weight below exp(-700) is 0 in the tree but not lost, and a step
+too large for exp leads to a rescaling, not to inf.
 
-**Average of c (and u).** With r steps since the last flush, keep C = Σ_{τ≤t} c_τ - r c_t. A step that leaves c alone
-leaves C alone; one that moves it from a to b does C -= r (b - a). This telescopes, so coinciding indices may be moved
-one after the other and projected at the end.
+**Average of c (and u).** With r steps since the last flush, keep C = Σ_{τ≤t} c_τ - r c_t. A step
+that leaves c alone leaves C alone; one that moves it from a to b does C -= r (b - a). This
+telescopes, so coinciding indices may be moved one after the other and projected at the end.
 
-**Average of μ.** With the clock A = Σ 1/Z_τ since the last flush, an untouched pair has Σ μ_τ = w (A - A_last), A_last
-being A at its last touch. A touch adds this term, which is not negative, to the pair's sum before w changes.
+**Average of μ.** With the clock A = Σ 1/Z_τ since the last flush, an untouched pair has Σ μ_τ = w
+(A - A_last), A_last being A at its last touch. A touch adds this term, which is not negative, to
+the pair's sum before w changes.
 
-**Flush.** A is a long sum of terms of different size. The difference A - A_last has an absolute error of eps A, which
-reaches the average of μ as eps w A ≤ eps Z A per touch. While Z stands still, Z A is the number of steps since the
-flush. So a flush (fold all sums, A = 0, rescale w so that Z = 1, rebuild the tree) every `period` steps, and as soon as
-Z A > 64 period, bounds the error of an average by about 64 eps times the touches per pair and period, however wildly Z
-moves. With period ≥ 4n this costs O(1) per step. Z outside [1e-100, 1e100] flushes too.
+**Flush.** A is a long sum of terms of different size. The difference A - A_last has an absolute
+error of eps A, which reaches the average of μ as eps w A ≤ eps Z A per touch. While Z stands
+still, Z A is the number of steps since the flush. So a flush (fold all sums, A = 0, rescale w so
+that Z = 1, rebuild the tree) every `period` steps, and as soon as Z A > 64 period, bounds the
+error of an average by about 64 eps times the touches per pair and period, however wildly Z moves.
+With period ≥ 4n this costs O(1) per step. Z outside [1e-100, 1e100] flushes too.
 
-**Cache misses.** All that belongs to a pair is one 64-byte record (`records`). Draws are made `BLOCK` steps ahead where
-they do not depend on the iterate, so that memory can be asked for in time (`prefetch`).
+**Cache misses.** All that belongs to a pair is one 64-byte record (`records`). Draws are made
+`BLOCK` steps ahead where they do not depend on the iterate, so that memory can be asked for in
+time (`prefetch`).
 
-**Convex hull.** With a basis C the cost is Cw, w in a simplex: a pair's cost is then read as Cᵢw, and the step for c is
-one for w (`simplex`), which moves every entry and so has nothing to be lazy about. Everything else is the
-same code. `mixture` is either None or not when the kernels are compiled, so the choice costs nothing per step.
+**Convex hull.** With a basis C the cost is Cw, w in a simplex: a pair's cost is then read as Cᵢw,
+and the step for c is one for w (`simplex`), which moves every entry and so has nothing to be lazy
+about. Everything else is the same code. `mixture` is either None or not when the kernels are
+compiled, so the choice costs nothing per step.
 
 The kernels check nothing: they are handed arrays that are already checked.
 """
@@ -80,7 +85,10 @@ OK, NOT_FINITE = 0, 1  # status codes
 
 @compiled
 def advance(run, tables, step, draws, samples):
-    """Make len(draws) steps in place; `samples` receives the sampled indices; returns a status code."""
+    """Make len(draws) steps in place; `samples` receives the sampled indices.
+
+    Returns a status code.
+    """
     pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
     slots, expert = tables.slot_buffer.view(SLOT), tables.expert_buffer.view(SLOT)
     tree, levels, clock, mixture = run.tree, run.levels, run.clock, run.mixture
@@ -99,7 +107,8 @@ def advance(run, tables, step, draws, samples):
         for t in range(begin, end):
             i, e, k = samples[t, ANCHOR], samples[t, EXPERT], samples[t, TRIED]
             next_e, next_k = samples[t, EXPERT_NEXT], samples[t, TRIED_NEXT]
-            # the weight first, though it is set last: exp and the draw do not depend on each other and run side by side
+            # the weight first, though it is set last: exp and the draw do not depend on each other
+            # and run side by side
             tried = pairs[k]
             slack = read_cost(tried, mixture, k) - scale * (states[tried.state].x - discount * states[next_k].x)
             weight = update_mu(tried, tree[k // FAN, k % FAN], inverse_z, -step.eta_mu * slack)
@@ -131,7 +140,10 @@ def advance(run, tables, step, draws, samples):
 
 @compiled
 def propose(pair_buffers, trees, levels, draws, samples):
-    """Draw i, j and k of one step of each run; what comes after j and k is for an oracle to say."""
+    """Draw i, j and k of one step of each run.
+
+    What comes after j and k is for an oracle to say.
+    """
     for r in range(len(draws)):
         n = len(pair_buffers[r].view(PAIR))
         samples[r, ANCHOR] = int(draws[r, ANCHOR] * n)
@@ -141,7 +153,10 @@ def propose(pair_buffers, trees, levels, draws, samples):
 
 @compiled
 def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
-    """Make one step on the box of each run, with all seven indices given; returns a status code."""
+    """Make one step on the box of each run, with all seven indices given.
+
+    Returns a status code.
+    """
     discount, scale, period = step.discount, step.scale, step.period
     for r in range(len(samples)):
         pairs, states = pair_buffers[r].view(PAIR), state_buffers[r].view(STATE)
@@ -168,7 +183,10 @@ def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
 
 @inlined
 def weight_of(log_weight):
-    """exp without subnormals, and capped: a capped weight only lives until the flush it causes. A nan stays one."""
+    """exp without subnormals, and capped: a capped weight only lives until the flush it causes.
+
+    A nan stays one.
+    """
     if log_weight <= LOG_FLOOR:
         return 0.0
     return math.exp(-LOG_FLOOR if log_weight > -LOG_FLOOR else log_weight)
@@ -243,7 +261,10 @@ def update_box(pairs, steps, step, i, j, e):
 
 @inlined
 def update_mu(pair, weight, clock, change):
-    """log w += change, with the sum of mu brought up to date first; returns the new weight, to be set in the tree."""
+    """log w += change, with the sum of mu brought up to date first.
+
+    Returns the new weight, to be set in the tree.
+    """
     pair.mu_sum += weight * (clock - pair.clock)
     pair.clock = clock
     pair.log_weight += change
@@ -252,7 +273,7 @@ def update_mu(pair, weight, clock, change):
 
 @compiled
 def flush(pairs, states, tree, levels, clock):
-    """Fold the lazy sums, rescale the weights to sum to 1, rebuild the tree, restart the clocks; returns Z."""
+    """Fold the sums, rescale the weights to sum to 1, rebuild the tree, restart the clocks; returns Z."""
     steps = clock[R_STEPS]
     inverse_z = clock[INVERSE_Z]
     weights = tree.reshape(tree.size)

@@ -1,4 +1,7 @@
-"""Algorithm 1 without a model: all runs side by side, one call of the oracle per step, for j and k of every run."""
+"""Algorithm 1 without a model.
+
+All runs side by side, one call of the oracle per step, for j and k of every run.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Steps of Algorithm 1 with a look at the duality gap every so often, without leaving compiled code.
+"""Steps of Algorithm 1 with a look at the duality gap every so often, without leaving compiled
+code.
 
-The gap is the compiled twin of `RLfDProblem.duality_gap`: the same three terms, in one pass over the pairs. Records every
-few steps, as the paper's figures have them, would otherwise take fifty times as long. Tests compare the two.
+The gap is the compiled twin of `RLfDProblem.duality_gap`: the same three terms, in one pass over
+the pairs. Records every few steps, as the paper's figures have them, would otherwise take fifty
+times as long. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -65,8 +67,8 @@ def advance_and_measure(run, tables, step, draws, samples, measuring, records):
 def measure(run, mixture, step, measuring):
     """(duality gap of the average, ℓ1 change of the averages of c, u, μ and w in the last step).
 
-    `mixture` is that of the run, an argument of its own so that numba sees whether it is None. On the box there is no w,
-    and its change is 0. The change is that of consecutive averages:
+    `mixture` is that of the run, an argument of its own so that numba sees whether it is None. On
+    the box there is no w, and its change is 0. The change is that of consecutive averages:
     avg_t - avg_{t-1} = (x_t - avg_t) / (t-1).
     """
     pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
@@ -115,7 +117,7 @@ def measure(run, mixture, step, measuring):
 
 @inlined
 def excess(kind, cost, prior, alpha, d):
-    """By how much the penalty plus dc falls between c and its minimum on the box, as `NearPrior.excess` has it."""
+    """By how much the penalty plus dc falls between c and its minimum: `NearPrior.excess` of a pair."""
     if kind == L1 and alpha > 0.0:
         best = min(max(prior, -1.0), 1.0) if abs(d) <= alpha else -np.sign(d)
         above = (d + alpha) * (max(cost, prior) - max(best, prior))

@@ -1,8 +1,11 @@
-"""Draws made ahead, so that memory is asked for before it is needed. It changes the speed of Algorithm 1, nothing else.
+"""Draws made ahead, so that memory is asked for before it is needed.
 
-Draws that do not depend on the iterate are made for a block of steps ahead, in passes, each of which prefetches what the
-next one reads. For j, which does depend on the iterate, a pass samples from the tree as it is at the start of the block:
-a hint what to prefetch, never used as the sample.
+It changes the speed of Algorithm 1, nothing else.
+
+Draws that do not depend on the iterate are made for a block of steps ahead, in passes, each of
+which prefetches what the next one reads. For j, which does depend on the iterate, a pass samples
+from the tree as it is at the start of the block: a hint what to prefetch, never used as the
+sample.
 """
 
 from __future__ import annotations
@@ -18,7 +21,10 @@ from rlfd_gym.solvers.smd.tree import node_draw, tree_total
 
 @compiled
 def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
-    """Make the draws of a block of steps that do not depend on the iterate; prefetch what the next pass reads."""
+    """Make the draws of a block of steps that do not depend on the iterate.
+
+    Prefetch what the next pass reads.
+    """
     n = len(pairs)
     for t in range(len(draws)):
         i = int(draws[t, ANCHOR] * n)
@@ -53,7 +59,10 @@ def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
 
 @compiled
 def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest):
-    """Prefetch what the draws from mu of a block will probably lead to: draws from mu as it is now, level by level."""
+    """Prefetch what the draws from mu of a block will probably lead to.
+
+    Draws from mu as it is now, level by level.
+    """
     z = tree_total(tree, levels)
     for t in range(len(draws)):
         samples[t, VISITED] = 0

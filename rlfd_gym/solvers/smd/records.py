@@ -1,7 +1,9 @@
-"""What Algorithm 1 keeps of a run: records for pairs and states, a sum tree, a clock. A `Run` is its own checkpoint.
+"""What Algorithm 1 keeps of a run: records for pairs and states, a sum tree, a clock.
 
-A run is a handful of plain arrays, which the kernels change in place; a copy of them continues exactly where the run
-stands. What the lazily kept sums mean is in `rlfd_gym.solvers.smd.kernels`.
+A `Run` is its own checkpoint.
+
+A run is a handful of plain arrays, which the kernels change in place; a copy of them continues
+exactly where the run stands. What the lazily kept sums mean is in `rlfd_gym.solvers.smd.kernels`.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ class Mixture(NamedTuple):
 class Run(NamedTuple):
     """One run's iterate and lazy sums; the kernels change it in place.
 
-    Records travel as plain float64 arrays and are viewed as records inside: numba may take 0.4 ms a call to recognise
-    arrays of records as arguments.
+    Records travel as plain float64 arrays and are viewed as records inside: numba may take 0.4 ms
+    a call to recognise arrays of records as arguments.
     """
 
     pair_buffer: FloatArray  # n records PAIR
@@ -131,7 +133,8 @@ def start(problem: RLfDProblem | BlackBoxProblem, point: Point) -> Run:
     """Start a run at a point."""
     from rlfd_gym.solvers.smd.kernels import flush  # it stands on this module
 
-    # What does not change: where each pair belongs, its prior, its alias table (a simulator has none).
+    # What does not change: where each pair belongs, its prior, its alias table (a simulator has
+    # none).
     model = isinstance(problem, RLfDProblem)
     pair_states = problem.mdp.pair_states if model else problem.pair_states
     row_starts = problem.mdp.transitions.indptr if model else np.zeros(problem.n_pairs + 1, dtype=np.int64)

@@ -1,10 +1,12 @@
 """Runs of Algorithm 1: what each does, where it stands, and their sum.
 
-A `Checkpoint` is the run itself with its random generator: a copy of it continues exactly, to the bit. Runs are made in
-batches, whose sums are added in order, so that the result does not depend on how many run at a time.
+A `Checkpoint` is the run itself with its random generator: a copy of it continues exactly, to the
+bit. Runs are made in batches, whose sums are added in order, so that the result does not depend on
+how many run at a time.
 
-Ctrl-C stops a solve. Where one run is made at a time, what there is by then is an answer: whole runs, or if there is
-none, the beginning of the first. In a parallel solve it stops the other threads and is raised.
+Ctrl-C stops a solve. Where one run is made at a time, what there is by then is an answer: whole
+runs, or if there is none, the beginning of the first. In a parallel solve it stops the other
+threads and is raised.
 """
 
 from __future__ import annotations
@@ -124,7 +126,10 @@ class Total:
 
 
 def keeps_runs(problem: Problem, n_runs: int) -> bool:
-    """Whether that many runs are small enough to be kept: 64 bytes a pair, its place in the tree, 16 a state."""
+    """Whether that many runs are small enough to be kept.
+
+    64 bytes a pair, its place in the tree, 16 a state.
+    """
     return (74 * problem.n_pairs + 16 * problem.n_states) * n_runs <= RESUME_BYTES
 
 
@@ -190,7 +195,10 @@ def _run_in_thread(problem: RLfDProblem, plan: Plan, starts: list[Start], number
 
 
 def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Callable[[int], Any]) -> Total:
-    """Some runs, one after the other; after Ctrl-C the whole ones, or the beginning of the first."""
+    """Some runs, one after the other.
+
+    After Ctrl-C the whole ones, or the beginning of the first.
+    """
     from rlfd_gym.solvers.smd import kernels, measure, records
 
     tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
@@ -202,7 +210,8 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
         checkpoint = begin(problem, start, generator_of(start), plan.uniform_start)
         run, before = checkpoint.run, checkpoint.run.count
         rows = np.empty((plan.steps // every + 1 if every else 0, measure.COLUMNS))
-        # CHUNK steps at a time, with their records. The kernel keeps count: Ctrl-C may come at any time.
+        # CHUNK steps at a time, with their records. The kernel keeps count: Ctrl-C may come at any
+        # time.
         try:
             while (done := run.count - before) < plan.steps:
                 block = draws[: min(CHUNK, plan.steps - done)]

@@ -1,6 +1,7 @@
 r"""Weights in a simplex: the cost Cw they stand for, and their mirror step.
 
-**The step.** Mirror descent with the entropy on the weights w of a basis C, with the estimator of `rlfd_gym.beliefs.hull`:
+**The step.** Mirror descent with the entropy on the weights w of a basis C, with the estimator of
+`rlfd_gym.beliefs.hull`:
 
     w ← normalise(w ∘ exp(-(a Cᵢ + η (C_e - C_j))))                                         a = η n 2α (Cᵢw - ĉᵢ)
 

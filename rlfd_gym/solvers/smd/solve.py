@@ -1,16 +1,18 @@
 """SMD-RLfD, Algorithm 1 of the paper: stochastic mirror descent on RLfD_α.
 
-The estimators are those of the paper's equations gradCU and mu_grad, the projections those of Algorithm 1, and the
-answer is the average of the iterates, averaged over independent runs. What a step does, and why it costs O(log n), is
-in `rlfd_gym.solvers.smd.kernels`; what the theorem says about step sizes is in `rlfd_gym.problem.theorem`. With the ℓ1
-penalty the estimators are those of a subgradient.
+The estimators are those of the paper's equations gradCU and mu_grad, the projections those of
+Algorithm 1, and the answer is the average of the iterates, averaged over independent runs. What a
+step does, and why it costs O(log n), is in `rlfd_gym.solvers.smd.kernels`; what the theorem says
+about step sizes is in `rlfd_gym.problem.theorem`. With the ℓ1 penalty the estimators are those of
+a subgradient.
 
-Runs start at random points as in the paper: c and u uniform in their boxes, μ uniform in the simplex. With the
-theorem's step sizes μ starts at 1/n instead, because the proof needs KL(μ, μ_0) ≤ log n. On a hull the mixture w is
-treated like μ.
+Runs start at random points as in the paper: c and u uniform in their boxes, μ uniform in the
+simplex. With the theorem's step sizes μ starts at 1/n instead, because the proof needs KL(μ,
+μ_0) ≤ log n. On a hull the mixture w is treated like μ.
 
-A run's random numbers come from its own child of one `SeedSequence`, and the runs are added up in batches that depend
-on `n_iterations` and `n_runs` alone: the result does not depend on `n_jobs` or on joblib's backend.
+A run's random numbers come from its own child of one `SeedSequence`, and the runs are added up in
+batches that depend on `n_iterations` and `n_runs` alone: the result does not depend on `n_jobs` or
+on joblib's backend.
 """
 
 from __future__ import annotations
@@ -51,29 +53,33 @@ def solve_smd(
     """Solve RLfD_α by Algorithm 1 and return the average of the iterates, over all runs.
 
     Args:
-        problem: the problem; with a `BlackBoxProblem`, next states are drawn from its oracle, all runs in lockstep;
-            with the belief `Hull`, the cost is sought among the mixtures of a basis.
+        problem: the problem; with a `BlackBoxProblem`, next states are drawn from its oracle, all
+            runs in lockstep; with the belief `Hull`, the cost is sought among the mixtures of a
+            basis.
         n_iterations: T, the steps of each run.
-        step_size: η for all, or the pair (η_cu, η_μ), on a hull the three (η_w, η_u, η_μ). `None` takes the theorem's
-            for `n_iterations` steps.
-        epsilon: run the theorem's own T steps of its own sizes, for an expected gap of at most this. Then
-            `n_iterations` is ignored.
+        step_size: η for all, or the pair (η_cu, η_μ), on a hull the three (η_w, η_u, η_μ). `None`
+            takes the theorem's for `n_iterations` steps.
+        epsilon: run the theorem's own T steps of its own sizes, for an expected gap of at most
+            this. Then `n_iterations` is ignored.
         n_runs: N, independent runs to average over.
-        n_jobs: how many runs at a time, by joblib: threads, unless `joblib.parallel_config` says otherwise.
+        n_jobs: how many runs at a time, by joblib: threads, unless `joblib.parallel_config` says
+            otherwise.
         seed: an int, `SeedSequence` or `Generator`.
         record_every: record gap and changes every that many steps in `solution.history`.
         bound: which second-moment bound the theorem's steps use, "corrected" or "paper".
-        initial: a solution of the same problem to continue: its runs make `n_iterations` more steps each, by default
-            of the same sizes. Solutions of many runs of a very large problem (over 512 MiB) do not keep them.
-        callback: called with the solution so far, every `callback_every` steps and at the end; returning `False` stops
-            the solve. Runs that are too large to be kept cannot be looked at before the end.
+        initial: a solution of the same problem to continue: its runs make `n_iterations` more
+            steps each, by default of the same sizes. Solutions of many runs of a very large
+            problem (over 512 MiB) do not keep them.
+        callback: called with the solution so far, every `callback_every` steps and at the end;
+            returning `False` stops the solve. Runs that are too large to be kept cannot be looked
+            at before the end.
         callback_every: by default `n_iterations`.
         progress_bar: show one.
 
     Returns:
-        A `Solution`; `state.last` is the last iterate averaged over runs, `stats["step_sizes"]` what was used. Ctrl-C
-        returns what there is, with `finished=False`, where one run is made at a time; with `n_jobs` above one it stops
-        all runs and raises.
+        A `Solution`; `state.last` is the last iterate averaged over runs, `stats["step_sizes"]`
+        what was used. Ctrl-C returns what there is, with `finished=False`, where one run is made
+        at a time; with `n_jobs` above one it stops all runs and raises.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -167,7 +173,8 @@ def _starts(n_runs: int, seed: Seed, state: SmdState | None) -> list[Start]:
         seed = int(seed.integers(2**63))
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(_checks.integer("seed", seed, 0))
-    # Children by number, not by `spawn`, which would make a second call with the same SeedSequence differ.
+    # Children by number, not by `spawn`, which would make a second call with the same SeedSequence
+    # differ.
     return [np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, i)) for i in range(n_runs)]
 
 

@@ -1,9 +1,9 @@
 """A sum tree over weights, for sampling in proportion to them while they change, one at a time.
 
-A node holds the sums of its `FAN` = 8 children, which is one cache line; the leaves are the weights themselves, in
-order. Setting a weight re-adds the eight entries of each node above it (`total - old + new` would cancel
-catastrophically), and a draw descends from the root: both touch log₈ n nodes. The draw is the inverse-CDF sample: the
-first pair j with w₀ + … + w_j > x.
+A node holds the sums of its `FAN` = 8 children, which is one cache line; the leaves are the
+weights themselves, in order. Setting a weight re-adds the eight entries of each node above it
+(`total - old + new` would cancel catastrophically), and a draw descends from the root: both touch
+log₈ n nodes. The draw is the inverse-CDF sample: the first pair j with w₀ + … + w_j > x.
 
 What is done to a single node is in `rlfd_gym.solvers.smd.intrinsics`.
 """
