@@ -28,3 +28,5 @@ from .solvers.smd.solve import solve_smd as solve_smd
 from .trainer.trainer import RLfDTrainer as RLfDTrainer
 
 __version__: str
+
+def require_imitation(name: str) -> None: ...

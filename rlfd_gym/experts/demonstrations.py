@@ -295,6 +295,7 @@ def check_timed(read: Demonstrations, discounting: str) -> bool:
 
 
 def warn_about_tails(mass: float, what: str = "is extrapolated with the policy read off the demonstrations") -> None:
+    """Warn where much of the discounted mass lies after the ends of the demonstrations."""
     if mass > SMALL_TAIL:
         warnings.warn(
             f"demonstrations end early: {mass:.1%} of the discounted mass lies after their ends and {what}",

@@ -95,8 +95,9 @@ class RLfDProblem(Problem):
             belief = near_prior(prior, alpha, regulariser, mdp.n_pairs)
         elif prior is not None or alpha != 0:
             raise ValueError("belief and prior exclude each other: give the prior and its alpha to the belief")
-        belief = _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs").over(mdp)
-        for name, value in {"mdp": mdp, "expert": mu, "belief": belief}.items():
+        elif not isinstance(belief, Belief):
+            raise TypeError(f"belief must be a Belief of rlfd_gym.beliefs, got {type(belief).__name__}")
+        for name, value in {"mdp": mdp, "expert": mu, "belief": belief.over(mdp)}.items():
             object.__setattr__(self, name, value)
         for name in ("n_pairs", "n_states", "discount", "state_starts"):
             object.__setattr__(self, name, getattr(mdp, name))

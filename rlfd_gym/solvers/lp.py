@@ -29,7 +29,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
 
@@ -56,8 +58,9 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
     """
     from scipy.optimize import linprog  # slow to load
 
+    belief = _checks.instance("belief", problem.belief, NearPrior)
     mdp, n, n_states = problem.mdp, problem.n_pairs, problem.n_states
-    expert, alpha, prior = n * problem.expert, n * problem.belief.pair_alpha, np.clip(problem.prior, -1.0, 1.0)
+    expert, alpha, prior = n * problem.expert, n * belief.pair_alpha, np.clip(problem.prior, -1.0, 1.0)
     flow, identity = mdp.flow_matrix(), sp.eye_array(n_states)
     far = np.flatnonzero(expert > alpha)  # elsewhere μ cannot be below μ_E - α
     sums = np.repeat([0.0, 1.0, -1.0], [2 * n + far.size, n_states, n_states])

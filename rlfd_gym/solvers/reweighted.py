@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
@@ -87,10 +88,12 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
         )
     rounds = _checks.integer("n_rounds", n_rounds, 1)
     size = _checks.number("delta", delta, 0.0, np.inf, open_ends=True)
-    weights = None
+    weights: FloatArray | None
+    next_weights: FloatArray | None = None
     cost = np.full(problem.n_pairs, np.inf)
     objective, at_prior = [], []
     for _ in range(rounds):
+        weights = next_weights
         weighted = problem.with_belief(replace(belief, weights=weights))
         solution = solve_exact(weighted)
         before, cost = cost, solution.cost
@@ -100,11 +103,11 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
         at_prior.append(share_at_prior(problem, cost))
         if np.abs(cost - before).max() <= AT_PRIOR:
             break
-        weights = 1.0 / (moved + size)
+        next_weights = 1.0 / (moved + size)
     return replace(
         solution,
         method="reweighted-l1",
-        stats={"weights": weighted.belief.weights, "objective": objective, "at_prior": at_prior},
+        stats={"weights": weights, "objective": objective, "at_prior": at_prior},
     )
 
 

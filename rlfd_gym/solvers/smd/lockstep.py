@@ -50,7 +50,7 @@ def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], u
     samples = np.empty((len(runs), DRAWS), np.int64)
     block = np.empty((len(runs), BLOCK, DRAWS))
     total = Total()
-    before = runs[0].count
+    before = runs[0].steps
     try:
         for done in range(plan.steps):
             if done % BLOCK == 0:
@@ -70,7 +70,7 @@ def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], u
         total.finished = False
     for r, checkpoint in enumerate(checkpoints):
         run = Run(pairs[r], values[r], trees[r], levels, clocks[r])
-        if run.count > before:
+        if run.steps > before:
             total.add_run(Checkpoint(run, checkpoint.generator), np.empty((0, measure.COLUMNS)), plan.keep)
     return total
 

@@ -81,7 +81,7 @@ class Run(NamedTuple):
         return self.tree.reshape(-1)[: len(self.pairs)]
 
     @property
-    def count(self) -> int:
+    def steps(self) -> int:
         """How many steps the run has made."""
         return int(self.clock[TOTAL])
 
@@ -135,9 +135,10 @@ def start(problem: RLfDProblem | BlackBoxProblem, point: Point) -> Run:
 
     # What does not change: where each pair belongs, its prior, its alias table (a simulator has
     # none).
-    model = isinstance(problem, RLfDProblem)
-    pair_states = problem.mdp.pair_states if model else problem.pair_states
-    row_starts = problem.mdp.transitions.indptr if model else np.zeros(problem.n_pairs + 1, dtype=np.int64)
+    if isinstance(problem, RLfDProblem):
+        pair_states, row_starts = problem.mdp.pair_states, problem.mdp.transitions.indptr
+    else:
+        pair_states, row_starts = problem.pair_states, np.zeros(problem.n_pairs + 1, dtype=np.int64)
     pairs, states = aligned(problem.n_pairs, PAIR), aligned(problem.n_states, STATE)
     pairs["prior"], pairs["state"] = problem.prior, pair_states
     pairs["row"], pairs["row_length"] = row_starts[:-1], np.diff(row_starts)

@@ -114,7 +114,7 @@ class Total:
         average, last = list(checkpoint.average), list(iterate_of(run))
         runs = (checkpoint,) if keep else ()
         mixes = run.mixture is not None
-        self.add(Total(1, run.count, average, last, [records, records[:, 0] ** 2], runs, mixes))
+        self.add(Total(1, run.steps, average, last, [records, records[:, 0] ** 2], runs, mixes))
 
     def mean_average(self) -> Point:
         """The mean of the runs' averages."""
@@ -208,18 +208,18 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
     total = Total()
     for start in starts:
         checkpoint = begin(problem, start, generator_of(start), plan.uniform_start)
-        run, before = checkpoint.run, checkpoint.run.count
+        run, before = checkpoint.run, checkpoint.run.steps
         rows = np.empty((plan.steps // every + 1 if every else 0, measure.COLUMNS))
         # CHUNK steps at a time, with their records. The kernel keeps count: Ctrl-C may come at any
         # time.
         try:
-            while (done := run.count - before) < plan.steps:
+            while (done := run.steps - before) < plan.steps:
                 block = draws[: min(CHUNK, plan.steps - done)]
                 checkpoint.generator.random(out=block)
                 if measuring is None:
                     status = kernels.advance(run, tables, step, block, samples)
                 else:
-                    own = rows[run.count // every - before // every :]
+                    own = rows[run.steps // every - before // every :]
                     status = measure.advance_and_measure(run, tables, step, block, samples, measuring, own)
                 if status != kernels.OK:
                     raise FloatingPointError(
@@ -228,9 +228,9 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
                 update(len(block))
         except KeyboardInterrupt:
             total.finished = False
-        done = run.count - before
+        done = run.steps - before
         if done == plan.steps or (done > 0 and not total.n_runs):
-            recorded = run.count // every - before // every if every else 0
+            recorded = run.steps // every - before // every if every else 0
             total.add_run(checkpoint, rows[:recorded], plan.keep)
         if not total.finished:
             break

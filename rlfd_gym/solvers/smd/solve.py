@@ -112,7 +112,8 @@ def solve_smd(
             total = run_all(problem, plan, runs, jobs, bar.update)
             history = _history(plan, total, history)
             solution, runs = _solution(problem, plan, total, history), list(total.runs)
-            if callback is not None and callback(solution) is False or not solution.finished:
+            stopped = callback is not None and callback(solution) is False
+            if stopped or not solution.finished:
                 break
     return solution
 
