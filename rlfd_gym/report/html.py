@@ -1,6 +1,7 @@
 """One page of HTML that opens offline: text, tables and pictures, all of it inside the one file.
 
-The page has no scripts and loads nothing. Text is escaped; what should be bold says so by `Cell(text, bold=True)`.
+The page has no scripts and loads nothing. Text is escaped; what should be bold says so by
+`Cell(text, bold=True)`.
 """
 
 from __future__ import annotations

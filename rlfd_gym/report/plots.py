@@ -1,9 +1,10 @@
 """Pictures of costs, policies and comparisons: one style, and one colour for one thing everywhere.
 
-Every figure is made by `new_figure`, drawn on by the functions below, and ends as bytes (`png`) or as a file (`save`).
-Matplotlib's object interface is used throughout, so nothing here opens a window, keeps a figure alive or changes a
-user's settings. The colours are Okabe and Ito's, which colour-blind people can tell apart; maps of costs use a
-diverging scale from -1 (blue) over 0 (white) to 1 (red).
+Every figure is made by `new_figure`, drawn on by the functions below, and ends as bytes (`png`)
+or as a file (`save`). Matplotlib's object interface is used throughout, so nothing here opens a
+window, keeps a figure alive or changes a user's settings. The colours are Okabe and Ito's, which
+colour-blind people can tell apart; maps of costs use a diverging scale from -1 (blue) over 0
+(white) to 1 (red).
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ def test_the_expert_may_be_the_policy_of_all_rows_even_with_episodes(csv):
         ({"smoothing": -1}, ValueError, "smoothing must be"),
         ({"discount": 1.0}, ValueError, "discount must be"),
         ({"unvisited": "drop"}, ValueError, "unvisited must be one of infeasible, self, uniform; got 'drop'"),
-        ({"expert": "best"}, ValueError, "expert must be None or one of episodes, policy; got 'best'"),
+        ({"expert": "best"}, ValueError, "expert must be one of episodes, policy; got 'best'"),
         ({"initial": [1.0]}, ValueError, "initial has shape"),
         ({"state_labels": [1, 1]}, ValueError, "state_labels must hold .* none twice"),
         ({"action_labels": []}, ValueError, "action_labels must hold"),

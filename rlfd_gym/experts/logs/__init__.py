@@ -5,4 +5,4 @@ from __future__ import annotations
 from rlfd_gym.experts.logs.estimate import EXPERTS, UNVISITED, Log, read_costs, read_log
 from rlfd_gym.experts.logs.report import LogReport
 
-__all__ = ["EXPERTS", "Log", "LogReport", "UNVISITED", "read_costs", "read_log"]
+__all__ = ["EXPERTS", "UNVISITED", "Log", "LogReport", "read_costs", "read_log"]
