@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch as th
-from imitation.util.logger import HierarchicalLogger
-from stable_baselines3.common.logger import Logger
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.trainer.logging import quiet_logger
+
+__all__ = ["contained", "horizon", "over_pairs", "quiet_logger"]
 
 TAIL = 1e-4  # the discounted mass beyond the horizon
 
@@ -28,11 +29,6 @@ def horizon(mdp: TabularMDP) -> int:
 def over_pairs(mdp: TabularMDP, table: FloatArray) -> FloatArray:
     """A table of probabilities over pairs, renormalised without the infeasible actions."""
     return mdp.policy_of(table[mdp.pair_states, mdp.pair_actions])
-
-
-def quiet_logger(folder: str | None = None) -> HierarchicalLogger:
-    """A logger that says nothing; some algorithms want it to have a folder nevertheless."""
-    return HierarchicalLogger(Logger(folder=folder, output_formats=[]), format_strs=[])
 
 
 @contextlib.contextmanager

@@ -19,7 +19,6 @@ from reproduction.experiment import (
     Data,
     Experiment,
     Settings,
-    half_width,
     interval,
     judge,
     rows,
@@ -31,6 +30,7 @@ from reproduction.experiment import (
 )
 from reproduction.gridworld import problem_of
 from reproduction.published_code import published_gap
+from rlfd_gym.report import half_width
 from rlfd_gym.report.plots import COLOURS, draw_band, legend_below, new_figure
 
 ALPHAS = (0.25, 0.1, 0.0)
@@ -63,7 +63,7 @@ def run(settings: Settings) -> Data:
         eta_cu, eta_mu = problem.step_sizes(epsilon, "paper")
         for way, answer in ((PAPER, short), (f"{PAPER}, longer", longer), (THEOREM, theorem)):
             past = answer.history
-            width = half_width(past.duality_gap_std, answer.n_runs)
+            width = half_width(past.duality_gap_std, answer.n_runs, ddof=0)
             curves += [
                 {"alpha": alpha, "way": way, "iteration": t, "gap": g, "half": w}
                 for t, g, w in zip(past.iteration, past.duality_gap, width, strict=True)

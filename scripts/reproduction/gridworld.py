@@ -116,7 +116,7 @@ def _record(env: WindyGridworldEnv, alpha: float, way: str, answer: Answer, imit
     mdp = env.mdp
     policy = answer.policy(mdp)
     run_cost, run_half = interval(answer.run_costs(mdp, env.cost))
-    same = grids.likely_actions(mdp, policy) == grids.likely_actions(mdp, imitation.policy(mdp))
+    same = mdp.likely_actions(policy) == mdp.likely_actions(imitation.policy(mdp))
     moving = env.cells.ravel() != -1
     return {
         "alpha": alpha, "way": way, "gap": answer.gap, "n_iterations": answer.n_iterations, "n_runs": answer.n_runs,
