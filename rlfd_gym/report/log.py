@@ -208,7 +208,7 @@ def draw_maps(learned: Learned) -> Figure:
     ]
     for axis, (title, values, colours) in zip(axes[0], panels, strict=True):
         table = mdp.table(values)
-        table[mdp.sum_by_state(log.visits) == 0] = np.nan
+        table[_rows_by_state(log) == 0] = np.nan
         axis.set_facecolor("#D9D9D9")
         image = axis.imshow(table, aspect="auto", interpolation="nearest", **colours)
         axis.grid(False)
@@ -235,14 +235,14 @@ def _opening(learned: Learned) -> str:
 def _policy_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
     """Return header and rows: for each state the most usual action in the log and the apprentice's."""
     log, mdp = learned.log, learned.log.mdp
-    time, visits = mdp.sum_by_state(learned.solution.occupancy), mdp.sum_by_state(log.visits)
+    time, n_rows = mdp.sum_by_state(learned.solution.occupancy), _rows_by_state(log)
     policies = log.policy, learned.solution.policy
     likely = [(mdp.likely_actions(policy), mdp.max_by_state(policy)) for policy in policies]
     rows = []
     for s in np.sort(np.argsort(-time, kind="stable")[:SHOWN_STATES]):
-        if not visits[s]:
+        if not n_rows[s]:
             continue  # nobody knows what to do there
-        row = [str(log.state_labels[s]), f"{visits[s]:,}", f"{time[s]:.1%}"]
+        row = [str(log.state_labels[s]), f"{n_rows[s]:,.0f}", f"{time[s]:.1%}"]
         for action, chance in likely:
             row += [str(log.action_labels[action[s]]), f"{chance[s]:.0%}"]
         rows.append(row)
@@ -258,3 +258,8 @@ def _cost_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
         amounts = [f"{prior[k]:.2f}", f"{cost[k]:.2f}", f"{cost[k] - prior[k]:+.2f}"]
         rows.append([*map(str, pairs[k]), *amounts, f"{learned.log.visits[k]:,}"])
     return [learned.state, learned.action, "prior", "learned", "change", "rows"], rows
+
+
+def _rows_by_state(log: Log) -> FloatArray:
+    """Return in how many rows of the log each state was left."""
+    return log.mdp.sum_by_state(log.visits.astype(np.float64))
