@@ -248,7 +248,7 @@ second at the α that finds most goals as cells.
 What to make of it. A cost that depends on the cell alone changes in all moves of a cell at once, which none of the
 penalties knows: to keep the expert out of an obstacle it is enough, and cheaper, to change the moves around it. And an
 expert who moves at random contradicts the goals and obstacles that the prior has more than those that it lacks, so that
-few changes explain him best by weakening what is known. Goals that the prior lacks are where a better expert ends up
+few changes explain it best by weakening what is known. Goals that the prior lacks are where a better expert ends up
 and stays, and there a few pairs make the difference. Which of the costs that explain the expert is the true one, the
 demonstrations do not say.
 """
