@@ -15,18 +15,11 @@ from typing import Any
 import numpy as np
 import torch as th
 from imitation.data.types import Transitions
-from imitation.util.logger import HierarchicalLogger
-from stable_baselines3.common.logger import Logger
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines._expert import expert_occupancy, is_occupancy
 from rlfd_gym.experts.demonstrations import demonstrated_pairs, read_demonstrations
 from rlfd_gym.mdp.tables import TabularMDP
-
-
-def quiet_logger(folder: str | None = None) -> HierarchicalLogger:
-    """A logger that says nothing; some algorithms want it to have a folder nevertheless."""
-    return HierarchicalLogger(Logger(folder=folder, output_formats=[]), format_strs=[])
 
 
 @contextlib.contextmanager

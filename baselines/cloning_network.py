@@ -13,9 +13,10 @@ from gymnasium import spaces
 from imitation.algorithms.bc import BC
 
 from rlfd_gym import _checks
-from rlfd_gym.baselines._imitation import contained, network_policy, quiet_logger, shown_transitions
+from rlfd_gym.baselines._imitation import contained, network_policy, shown_transitions
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Apprentice
+from rlfd_gym.trainer.logging import quiet_logger
 
 BATCH = 128
 

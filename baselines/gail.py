@@ -20,9 +20,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import _checks
-from rlfd_gym.baselines._imitation import contained, network_policy, quiet_logger, shown_transitions
+from rlfd_gym.baselines._imitation import contained, network_policy, shown_transitions
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Apprentice
+from rlfd_gym.trainer.logging import quiet_logger
 
 ROUND = 2048  # steps between two updates of GAIL's discriminator
 ENVIRONMENTS = 8

@@ -38,10 +38,10 @@ from seals.base_envs import TabularModelPOMDP
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines._expert import expert_occupancy
-from rlfd_gym.baselines._imitation import quiet_logger
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
+from rlfd_gym.trainer.logging import quiet_logger
 
 WALL = 1e6
 DENSE_ENTRIES = 20_000_000  # of the dense model, 8 bytes each

@@ -17,17 +17,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
+from plain_smd import plain_smd
 
 from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_smd
 from rlfd_gym.baselines import HullProblem
 from rlfd_gym.envs import TabularEnv, WindyGridworldEnv
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # where the plain references live
 
 
 @dataclass(frozen=True)
@@ -269,7 +267,7 @@ class _SmdSteps:
 
 
 class _PlainSteps:
-    """Times the plain NumPy implementation in the tests."""
+    """Times the plain NumPy implementation."""
 
     def __init__(self, problem: RLfDProblem, window: int = 2000, basis: np.ndarray | None = None) -> None:
         n = problem.n_pairs
@@ -278,8 +276,6 @@ class _PlainSteps:
         self.window, self.best, self.basis = window, np.inf, basis
 
     def take_turn(self) -> None:
-        from reference import plain_smd
-
         start = time.perf_counter()
         plain_smd(*self.arguments, np.random.default_rng(0), self.basis)
         self.best = min(self.best, time.perf_counter() - start)

@@ -15,11 +15,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import sys
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))  # the experiments, wherever this is started from
 
 from reproduction import report
 from reproduction.catalogue import EXPERIMENTS, experiment_of, known_names

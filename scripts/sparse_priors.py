@@ -17,26 +17,27 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from rlfd_gym import (
     RLfDProblem,
     Solution,
     noisy_expert,
     pinning_alpha,
-    plots,
     share_at_prior,
     solve_exact,
     solve_reweighted,
 )
-from rlfd_gym._checks import FloatArray
-from rlfd_gym._files import write
 from rlfd_gym.envs import WindyGridworldEnv
+from rlfd_gym.report import plots, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FloatArray = NDArray[np.float64]
+Key = tuple[str, float]  # the method, and α or its share of the pinning one
+
 NOISES, KNOWN = (0.3, 0.05), 0.5
-GOALS_FOUND, GOALS_MISSED, TRUE_COST = 8, 11, 12  # columns of the measures
 MARGIN = 0.1  # by how much a cost must differ from the prior's to count as found
 L2_ALPHAS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
 L1_SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the α that pins the cost to the prior
@@ -85,42 +86,80 @@ def main() -> None:
 
 
 @dataclass(frozen=True)
+class Found:
+    """How well the cells of one kind that the prior lacks were found; shares, `nan` of nothing."""
+
+    cells_precision: float
+    """Of the cells that count as found, those that are right."""
+    cells_recall: float
+    """Of the cells that the prior lacks, those that were found."""
+    moves_precision: float
+    """The same for single moves."""
+    moves_recall: float
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured of one solution."""
+
+    alpha: float
+    pairs_at_prior: float
+    cells_at_prior: float
+    obstacles: Found
+    goals: Found
+    true_cost: float
+
+    @property
+    def goals_missed(self) -> float:
+        """The share of the goals that the prior lacks and that were not found as cells."""
+        return 1 - self.goals.cells_recall
+
+
+@dataclass(frozen=True)
 class Study:
-    """What came out for one expert: a row of measures per draw, by method and α or its share of the pinning one."""
+    """What came out for one expert: measures per draw, by method and α or its share of the pinning one."""
 
     world: World
-    table: dict[tuple[str, float], FloatArray]
-    first: dict[tuple[str, float], FloatArray]
+    table: dict[Key, list[Measures]]
+    first: dict[Key, FloatArray]
     """The costs learned in the first draw."""
 
-    def best(self, column: int) -> dict[str, tuple[str, float]]:
-        """Of each method the key with the least mean in a column of the measures: chosen in hindsight."""
+    def best(self, name: str) -> dict[str, Key]:
+        """Of each method the key with the least mean of a measure: chosen in hindsight."""
         return {
-            method: min((key for key in self.table if key[0] == method), key=lambda k: self.table[k][:, column].mean())
+            method: min((key for key in self.table if key[0] == method), key=lambda key: self.mean(key, name))
             for method in METHODS
         }
+
+    def mean(self, key: Key, name: str) -> float:
+        """The mean of a measure over the draws."""
+        return float(over_draws(self.table[key], name).mean())
 
     @classmethod
     def run(cls, world: World, n_draws: int) -> Study:
         """Solve everything."""
-        rows: dict[tuple[str, float], list[FloatArray]] = {}
-        first: dict[tuple[str, float], FloatArray] = {}
+        table: dict[Key, list[Measures]] = {}
+        first: dict[Key, FloatArray] = {}
         for seed in range(n_draws):
             prior = world.env.partial_prior(KNOWN, seed=seed)
             for key, (alpha, solve) in settings(world, prior).items():
                 solution = solve()
-                assert solution.cost is not None
-                rows.setdefault(key, []).append(measures(world, prior, alpha, solution.cost, solution.policy))
+                table.setdefault(key, []).append(measures(world, prior, alpha, solution.cost, solution.policy))
                 first.setdefault(key, solution.cost)
             print(f"draw {seed + 1} of {n_draws}", flush=True)
-        return cls(world, {key: np.array(values) for key, values in rows.items()}, first)
+        return cls(world, table, first)
 
 
-def settings(world: World, prior: FloatArray) -> dict[tuple[str, float], tuple[float, Callable[[], Solution]]]:
+def over_draws(draws: list[Measures] | list[Found], name: str) -> FloatArray:
+    """One measure of every draw."""
+    return np.array([getattr(one, name) for one in draws])
+
+
+def settings(world: World, prior: FloatArray) -> dict[Key, tuple[float, Callable[[], Solution]]]:
     """By (method, α or its share of the pinning one): α, and how to solve."""
     mdp, expert = world.env.mdp, world.expert
     pinning = pinning_alpha(RLfDProblem(mdp, expert, prior))
-    chosen: dict[tuple[str, float], tuple[float, Callable[[], Solution]]] = {}
+    chosen: dict[Key, tuple[float, Callable[[], Solution]]] = {}
     for alpha in L2_ALPHAS:
         chosen["l2", alpha] = alpha, lambda alpha=alpha: solve_exact(RLfDProblem(mdp, expert, prior, alpha))
     for method, solve in (("l1", solve_exact), ("reweighted l1", solve_reweighted)):
@@ -130,21 +169,33 @@ def settings(world: World, prior: FloatArray) -> dict[tuple[str, float], tuple[f
     return chosen
 
 
-def measures(world: World, prior: FloatArray, alpha: float, cost: FloatArray, policy: FloatArray) -> FloatArray:
-    """(α, share of pairs and of cells at the prior, precision and recall four times, goals missed, the true cost)."""
-    mdp, cells = world.env.mdp, world.env.cells.ravel()
-    problem = RLfDProblem(mdp, world.expert, prior)
+def measures(world: World, prior: FloatArray, alpha: float, cost: FloatArray, policy: FloatArray) -> Measures:
+    """Measure a learned cost and its policy."""
+    mdp = world.env.mdp
     touched = np.bincount(mdp.pair_states, weights=np.abs(cost - prior) > 1e-9, minlength=mdp.n_states)
-    result = [alpha, share_at_prior(problem, cost), float(np.mean(touched == 0))]
-    unknown = world.cells(prior) == 0
-    for mark in (1, -1):  # obstacles, goals
-        missing = (cells == mark) & unknown
-        found = mark * (world.cells(cost) - world.cells(prior)) > MARGIN
-        result += [share(missing[found]), share(found[missing])]
-        moves = mark * (cost - prior) > MARGIN
-        leads = world.into | (mdp.pair_states[:, None] == np.arange(mdp.n_states))
-        result += [share((leads & missing).any(axis=1)[moves]), share((leads & moves[:, None]).any(axis=0)[missing])]
-    return np.array([*result, 1 - result[GOALS_FOUND], mdp.expected_cost(policy, world.env.cost)])
+    return Measures(
+        alpha=alpha,
+        pairs_at_prior=share_at_prior(RLfDProblem(mdp, world.expert, prior), cost),
+        cells_at_prior=float(np.mean(touched == 0)),
+        obstacles=found_cells(world, prior, cost, plots.OBSTACLE),
+        goals=found_cells(world, prior, cost, plots.GOAL),
+        true_cost=mdp.expected_cost(policy, world.env.cost),
+    )
+
+
+def found_cells(world: World, prior: FloatArray, cost: FloatArray, kind: int) -> Found:
+    """Compare cells and moves that cost more than in the prior (goals: less) with the cells that the prior lacks."""
+    mdp, sign = world.env.mdp, 1 if kind == plots.OBSTACLE else -1
+    missing = (world.env.cells.ravel() == kind) & (world.cells(prior) == 0)
+    cells = sign * (world.cells(cost) - world.cells(prior)) > MARGIN
+    moves = sign * (cost - prior) > MARGIN
+    leads = world.into | (mdp.pair_states[:, None] == np.arange(mdp.n_states))
+    return Found(
+        cells_precision=share(missing[cells]),
+        cells_recall=share(cells[missing]),
+        moves_precision=share((leads & missing).any(axis=1)[moves]),
+        moves_recall=share((leads & moves[:, None]).any(axis=0)[missing]),
+    )
 
 
 def share(flags: Any) -> float:
@@ -152,10 +203,14 @@ def share(flags: Any) -> float:
     return float(np.mean(flags)) if len(flags) else float("nan")
 
 
-def text_of(values: FloatArray) -> str:
-    """The mean over those draws in which there is something to take a share of."""
-    known = values[~np.isnan(values)]
-    return f"{known.mean():.2f}" if known.size else "-"
+def precision_and_recall(draws: list[Found], what: str) -> str:
+    """The means over those draws in which there is something to take a share of."""
+    texts = []
+    for name in (f"{what}_precision", f"{what}_recall"):
+        values = over_draws(draws, name)
+        known = values[~np.isnan(values)]
+        texts.append(f"{known.mean():.2f}" if known.size else "-")
+    return " / ".join(texts)
 
 
 def report(studies: list[Study], n_draws: int) -> str:
@@ -193,7 +248,7 @@ second at the α that finds most goals as cells.
 What to make of it. A cost that depends on the cell alone changes in all moves of a cell at once, which none of the
 penalties knows: to keep the expert out of an obstacle it is enough, and cheaper, to change the moves around it. And an
 expert who moves at random contradicts the goals and obstacles that the prior has more than those that it lacks, so that
-few changes explain him best by weakening what is known. Goals that the prior lacks are where a better expert ends up
+few changes explain it best by weakening what is known. Goals that the prior lacks are where a better expert ends up
 and stays, and there a few pairs make the difference. Which of the costs that explain the expert is the true one, the
 demonstrations do not say.
 """
@@ -201,20 +256,24 @@ demonstrations do not say.
 
 def section(study: Study, n_draws: int) -> str:
     """The table of one expert."""
-    world, table, chosen, lines = study.world, study.table, study.best(TRUE_COST), []
-    for (method, x), values in table.items():
-        alpha = f"{x:g}" if method == "l2" else f"{values[:, 0].mean():.2g} ({x:g})"
-        shares = [f"{100 * values[:, k].mean():.1f}%" for k in (1, 2)]
-        found = [f"{text_of(values[:, k])} / {text_of(values[:, k + 1])}" for k in (3, 5, 7, 9)]
-        costs = values[:, TRUE_COST]
+    world, table, chosen, lines = study.world, study.table, study.best("true_cost"), []
+    for key, draws in table.items():
+        method, x = key
+        alpha = f"{x:g}" if method == "l2" else f"{study.mean(key, 'alpha'):.2g} ({x:g})"
+        shares = [f"{100 * study.mean(key, name):.1f}%" for name in ("pairs_at_prior", "cells_at_prior")]
+        kinds = [one.obstacles for one in draws], [one.goals for one in draws]
+        found = [precision_and_recall(kind, what) for kind in kinds for what in ("cells", "moves")]
+        costs = over_draws(draws, "true_cost")
         cost = f"{costs.mean():.4f} ± {costs.std(ddof=1) / n_draws**0.5:.4f}"
-        mark = "**" if chosen[method] == (method, x) else ""
+        mark = "**" if chosen[method] == key else ""
         lines.append(f"| {method} | {alpha} | {' | '.join([*shares, *found])} | {mark}{cost}{mark} |")
     best = "; ".join(
-        f"{m} {table[k][:, TRUE_COST].mean():.4f} with {100 * table[k][:, 1].mean():.1f}% of the pairs at the prior"
-        for m, k in chosen.items()
+        f"{method} {study.mean(key, 'true_cost'):.4f} with {100 * study.mean(key, 'pairs_at_prior'):.1f}% "
+        "of the pairs at the prior"
+        for method, key in chosen.items()
     )
-    sparser = np.mean([table["reweighted l1", x][:, 1] >= table["l1", x][:, 1] for x in L1_SHARES])
+    at_prior = {key: over_draws(draws, "pairs_at_prior") for key, draws in table.items()}
+    sparser = np.mean([at_prior["reweighted l1", x] >= at_prior["l1", x] for x in L1_SHARES])
     own = world.expert @ world.env.cost
     return f"""## An expert who moves at random {100 * world.noise:.0f}% of the time: true cost {own:.4f}
 
@@ -237,8 +296,8 @@ def figure(studies: list[Study]) -> Figure:
     image = plots.draw_cost(axes[0, 1], grid, env.mdp, prior)
     axes[0, 1].set_title("prior: half of it")
     trade_off(axes[0, 2], studies[0])
-    for row, study, column in zip(axes[1:], studies, (TRUE_COST, GOALS_MISSED), strict=True):
-        for axis, (method, key) in zip(row, study.best(column).items(), strict=True):
+    for row, study, measure in zip(axes[1:], studies, ("true_cost", "goals_missed"), strict=True):
+        for axis, (method, key) in zip(row, study.best(measure).items(), strict=True):
             plots.draw_cost(axis, grid, env.mdp, study.first[key])
             draw_changes(axis, grid, env, study.first[key] - prior)
             axis.set_title(f"{method}, expert {100 * study.world.noise:.0f}% random")
@@ -250,11 +309,10 @@ def trade_off(axis: Any, study: Study) -> None:
     """True cost against changed pairs."""
     env = study.world.env
     for method, colour in METHODS.items():
-        curve = np.array(
-            [values.mean(axis=0)[[1, TRUE_COST]] for (own, _), values in study.table.items() if own == method]
-        )
-        changed = env.mdp.n_pairs * (1 - curve[:, 0])
-        axis.plot(changed, curve[:, 1], "o-", color=colour, markersize=3.5, label=method)
+        keys = [key for key in study.table if key[0] == method]
+        changed = [env.mdp.n_pairs * (1 - study.mean(key, "pairs_at_prior")) for key in keys]
+        costs = [study.mean(key, "true_cost") for key in keys]
+        axis.plot(changed, costs, "o-", color=colour, markersize=3.5, label=method)
     axis.set_xscale("symlog", linthresh=1)
     axis.axhline(study.world.expert @ env.cost, color=plots.COLOURS["expert"], linestyle=":", label="expert")
     best = env.mdp.optimal(env.cost).expected_cost

@@ -12,10 +12,7 @@ problem, `choosing_alpha.md` and `choosing_alpha.png`.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
@@ -24,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import t as student
 from tqdm.auto import tqdm
 
 from rlfd_gym import (
@@ -35,11 +31,10 @@ from rlfd_gym import (
     demonstrate,
     occupancy_from_demonstrations,
     occupancy_noise,
-    plots,
     select_alpha,
     solve_exact,
 )
-from rlfd_gym._files import write
+from rlfd_gym.report import mean_and_margin, plots, write, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +49,7 @@ EXPERTS = ("optimal", "noisy", "misled")
 PRIORS = ("good", "half", "wrong")
 DEMONSTRATIONS = (2, 10, 100, 0)  # 0: the expert's exact occupancy
 NOISE = 0.3
-TAIL = 1e-3  # trajectories go on until this much of the discounted mass is left
+TAIL = 1e-3  # trajectories continue until this much of the discounted mass is left
 FIXED = 0.1
 RULES = ("regret-budget:0.05", "regret-budget, told", "discrepancy", "l-curve")
 REFERENCES = ("fixed 0.1", "imitate", "prior alone")
@@ -105,7 +100,8 @@ def main() -> None:
         if folder is not None:
             write(folder / "choosing_alpha.md", page.encode())
             write(folder / "choosing_alpha.png", picture)
-    write(options.out / "choosing_alpha.csv", rows(outcomes))
+    names = [field.name for field in fields(Outcome)]
+    write_csv(options.out / "choosing_alpha.csv", names, map(astuple, outcomes))
     print(f"written: {options.out / 'choosing_alpha.csv'}, and .md and .png next to it")
 
 
@@ -132,8 +128,7 @@ def study(environment: str, expert: str, prior: str, demonstrations: int, seed: 
     regret = float(occupancy @ truth) - mdp.optimal(truth).expected_cost
     told = regret / (-mdp.optimal(-truth).expected_cost - mdp.optimal(truth).expected_cost)
     if demonstrations:
-        length = math.ceil(math.log(TAIL) / math.log(mdp.discount))
-        walks = demonstrate(mdp, policy, demonstrations, length, seed)
+        walks = demonstrate(mdp, policy, demonstrations, mdp.horizon(TAIL), seed)
         occupancy = occupancy_from_demonstrations(walks, mdp)
         noise = occupancy_noise(walks, mdp, n_bootstrap=60, seed=seed)
     path = alpha_path(RLfDProblem(mdp, occupancy, guess), n_points=n_points)
@@ -188,8 +183,9 @@ def interval(outcomes: Sequence[Outcome], rule: str, minus: str | None = None) -
         if sign:
             losses.setdefault(one.seed, []).append(sign * one.loss)
     share = 1 if minus is None else 2
-    means = np.array([share * np.mean(some) for some in losses.values()])
-    return float(means.mean()), float(student.ppf(0.975, len(means) - 1) * means.std(ddof=1) / math.sqrt(len(means)))
+    mean, margin = mean_and_margin([share * np.mean(some) for some in losses.values()])
+    assert margin is not None  # there are at least two seeds
+    return mean, margin
 
 
 def report(outcomes: list[Outcome]) -> str:
@@ -266,23 +262,14 @@ def figure(outcomes: list[Outcome], numbers: Sequence[int]) -> Figure:
     return figure
 
 
-def rows(outcomes: list[Outcome]) -> bytes:
-    """The outcomes as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([field.name for field in fields(Outcome)])
-    writer.writerows(astuple(one) for one in outcomes)
-    return text.getvalue().encode()
-
-
 PAGE = """# Choosing alpha
 
-How much should the prior weigh? `select_alpha` has three rules; what each assumes is in `rlfd_gym/selection.py`. Here
+How much should the prior weigh? `select_alpha` has three rules; what each assumes is in `rlfd_gym/alpha/rules.py`. Here
 is what they are worth where the truth is known: {problems} problems from three environments (the paper's inventory and
 gridworld, Gymnasium's FrozenLake), three experts, three priors and several numbers of demonstrations, each combination
 with {seeds} seeds. This page is written by `python scripts/study_alpha.py --docs docs`; no number in it is typed.
 
-- Experts: *optimal* for the true cost; *noisy*, {noise} of his actions random; *misled*, optimal for the mean of the
+- Experts: *optimal* for the true cost; *noisy*, {noise} of its actions random; *misled*, optimal for the mean of the
   true cost and the true cost shuffled among the pairs.
 - Priors: *good* and *half*, the true cost in 90% and 50% of the states and its mean in the others; *wrong*, the true
   cost shuffled among the pairs.

@@ -11,8 +11,6 @@ iterations next to that of the paper's fixed step size 1e-2. Writes `theorem.csv
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +18,8 @@ from typing import TYPE_CHECKING
 import gymnasium as gym
 
 from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_smd
-from rlfd_gym._files import write
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots
+from rlfd_gym.report import plots, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,7 +93,8 @@ def main() -> None:
                 f"{alpha:>6g} {steps:<10} {n_iterations:>14,} {runs:>5} {gap:>10.4f} {std:>9.4f}  {outcome.verdict}",
                 flush=True,
             )
-    write(options.out / "theorem.csv", table(outcomes))
+    names = ["alpha", "steps", "n_iterations", "n_runs", "mean_gap", "std_gap", "epsilon", "verdict"]
+    write_csv(options.out / "theorem.csv", names, ([getattr(one, name) for name in names] for one in outcomes))
     plots.save(figure(curves, epsilon), options.out / "theorem.png")
     print(f"\nwritten: {options.out / 'theorem.csv'}, {options.out / 'theorem.png'}")
     if any(outcome.verdict == "VIOLATED" for outcome in outcomes):
@@ -108,16 +106,6 @@ def paper_problem(alpha: float) -> RLfDProblem:
     env = gym.make("rlfd_gym/WindyGridworld-v0", height=6, width=6).unwrapped
     assert isinstance(env, WindyGridworldEnv)
     return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), env.partial_prior(0.5, seed=0), alpha)
-
-
-def table(outcomes: list[Outcome]) -> bytes:
-    """The rows as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["alpha", "steps", "n_iterations", "n_runs", "mean_gap", "std_gap", "epsilon", "verdict"])
-    for o in outcomes:
-        writer.writerow([o.alpha, o.steps, o.n_iterations, o.n_runs, o.mean_gap, o.std_gap, o.epsilon, o.verdict])
-    return text.getvalue().encode()
 
 
 def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> Figure:

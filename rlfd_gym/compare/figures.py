@@ -132,7 +132,10 @@ def policies(setting: Setting, shown: dict[str, Row]) -> Figure:
             continue
         beside = {other: known[other] for other in ("optimum", "expert")}
         colours = {"optimum": plots.COLOURS["optimum"], "expert": plots.BLACK, name: plots.COLOURS["apprentice"]}
-        plots.draw_orders(axis, setting.mdp, {**beside, name: policy}, plots.COLOURS | colours)
+        plots.draw_orders(
+            axis, setting.mdp, {**beside, name: policy}, plots.COLOURS | colours,
+            state_label="stock on hand (units)", action_label="order (units)",
+        )  # fmt: skip
         axis.tick_params(labelsize=7)
         axis.xaxis.label.set_fontsize(7)
         axis.yaxis.label.set_fontsize(7)

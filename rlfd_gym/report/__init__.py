@@ -1,3 +1,13 @@
-"""What people look at: plots, pages of HTML, tables and CSV files."""
+"""What people look at: plots, pages of HTML, tables and CSV files.
+
+`plots` draws, `html` writes pages, `tables` CSV files and intervals. `rlfd_gym.report.log` writes the
+report on what was learned from a log.
+"""
 
 from __future__ import annotations
+
+from rlfd_gym.report import plots
+from rlfd_gym.report.html import Cell, Report
+from rlfd_gym.report.tables import half_width, mean_and_margin, write, write_csv
+
+__all__ = ["Cell", "Report", "half_width", "mean_and_margin", "plots", "write", "write_csv"]

@@ -1,6 +1,7 @@
 """One page of HTML that opens offline: text, tables and pictures, all of it inside the one file.
 
-The page has no scripts and loads nothing. Text is escaped; what should be bold says so by `Cell(text, bold=True)`.
+The page has no scripts and loads nothing. Text is escaped; what should be bold says so by
+`Cell(text, bold=True)`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ pre {{ background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: .85rem;
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table."""
+    """One cell of a table.
+
+    Attributes:
+        text: what it says; escaped on the page.
+        bold: whether it stands out.
+    """
 
     text: str
     bold: bool = False
@@ -42,6 +48,10 @@ class Cell:
 @dataclass
 class Report:
     """A page that grows from top to bottom; `write` puts it into a file.
+
+    Attributes:
+        title: its heading.
+        parts: what has been added, as HTML.
 
     >>> page = Report("Costs & policies").heading("First").text("a < b")
     >>> "<h2>First</h2>" in page.html() and "a &lt; b" in page.html()
@@ -52,21 +62,21 @@ class Report:
     parts: list[str] = field(default_factory=list)
 
     def heading(self, text: str) -> Report:
-        """A section starts."""
+        """Start a section."""
         return self._add(f"<h2>{escape(text)}</h2>")
 
     def text(self, text: str) -> Report:
-        """A paragraph."""
+        """Add a paragraph."""
         return self._add(f"<p>{escape(text)}</p>")
 
     def code(self, text: str) -> Report:
-        """Lines as they are: settings, a command."""
+        """Add lines as they are: settings, a command."""
         return self._add(f"<pre>{escape(text)}</pre>")
 
     def table(
         self, header: Sequence[str], rows: Sequence[Sequence[Cell | str]], reference: Sequence[int] = ()
     ) -> Report:
-        """A table; the rows whose numbers are in `reference` are set apart."""
+        """Add a table; the rows whose numbers are in `reference` are set apart."""
         lines = ["".join(f"<th>{escape(name)}</th>" for name in header)]
         for number, row in enumerate(rows):
             style = ' class="reference"' if number in reference else ""
@@ -74,7 +84,7 @@ class Report:
         return self._add(f'<div class="scroll"><table><tr>{"".join(lines)}</tr></table></div>')
 
     def picture(self, png: bytes, caption: str) -> Report:
-        """A PNG, embedded, with its caption."""
+        """Add a PNG, embedded, with its caption."""
         data = base64.b64encode(png).decode("ascii")
         note = escape(caption)
         return self._add(
@@ -82,7 +92,7 @@ class Report:
         )
 
     def html(self) -> str:
-        """The whole page."""
+        """Return the whole page."""
         body = "\n".join([f"<h1>{escape(self.title)}</h1>", *self.parts])
         return PAGE.format(title=escape(self.title), body=body)
 

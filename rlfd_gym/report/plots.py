@@ -1,9 +1,10 @@
 """Pictures of costs, policies and comparisons: one style, and one colour for one thing everywhere.
 
-Every figure is made by `new_figure`, drawn on by the functions below, and ends as bytes (`png`) or as a file (`save`).
-Matplotlib's object interface is used throughout, so nothing here opens a window, keeps a figure alive or changes a
-user's settings. The colours are Okabe and Ito's, which colour-blind people can tell apart; maps of costs use a
-diverging scale from -1 (blue) over 0 (white) to 1 (red).
+Every figure is made by `new_figure`, drawn on by the functions below, and ends as bytes (`png`)
+or as a file (`save`). Matplotlib's object interface is used throughout, so nothing here opens a
+window, keeps a figure alive or changes a user's settings. The colours are Okabe and Ito's, which
+colour-blind people can tell apart; maps of costs use a diverging scale from -1 (blue) over 0
+(white) to 1 (red).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,9 @@ SEQUENCE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
 """For series that have no name above, in this order."""
 COST_MAP = "RdBu_r"
 
+FREE, OBSTACLE, GOAL = 0, 1, -1
+"""What a cell of a `Grid` holds, in the numbers that the gridworld's own `cells` have."""
+
 STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -66,19 +70,28 @@ STYLE: Any = {
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """How the states of a gridworld lie on the page: state = row · width + column."""
+    """How the states of a gridworld lie on the page: state = row · width + column.
+
+    Attributes:
+        cells: (height, width): `FREE`, `OBSTACLE` or `GOAL`.
+        arrows: for each action, where it points on the page: (right, up).
+        action_names: the name of each action.
+        row_zero: "bottom" or "top": on which side of the page row 0 is.
+    """
 
     cells: NDArray[np.int8]
-    """(height, width): 1 for obstacles, -1 for goals, 0 for the rest."""
     arrows: tuple[tuple[int, int], ...]
-    """For each action, where it points on the page: (right, up)."""
     action_names: tuple[str, ...]
     row_zero: str
-    """"bottom" or "top": on which side of the page row 0 is."""
+
+    @property
+    def origin(self) -> Literal["lower", "upper"]:
+        """On which side Matplotlib has to draw row 0."""
+        return "lower" if self.row_zero == "bottom" else "upper"
 
     @classmethod
     def of_env(cls, env: Any) -> Grid | None:
-        """The grid of a windy gridworld or of Gymnasium's FrozenLake; `None` for other environments."""
+        """Return the grid of a windy gridworld or of Gymnasium's FrozenLake; `None` for other environments."""
         world = getattr(env, "unwrapped", env)
         if hasattr(world, "cells") and hasattr(world, "obstacles"):
             return cls(world.cells, ((0, 1), (0, -1), (-1, 0), (1, 0)), ("up", "down", "left", "right"), "bottom")
@@ -89,12 +102,12 @@ class Grid:
 
 def _frozen_lake(desc: NDArray[Any]) -> Grid:
     letters = desc.astype("U1")
-    cells = np.where(letters == "H", 1, np.where(letters == "G", -1, 0)).astype(np.int8)
+    cells = np.where(letters == "H", OBSTACLE, np.where(letters == "G", GOAL, FREE)).astype(np.int8)
     return Grid(cells, ((-1, 0), (0, -1), (1, 0), (0, 1)), ("left", "down", "right", "up"), "top")
 
 
 def new_figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.0, 3.4), **options: Any) -> Any:
-    """(figure, axes): an array of axes of shape (rows, columns), in the project's style.
+    """Return (figure, axes): an array of axes of shape (rows, columns), in the project's style.
 
     >>> figure, axes = new_figure(1, 2)
     >>> axes.shape
@@ -108,7 +121,7 @@ def new_figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.0
 
 
 def png(figure: Figure, dpi: int = 150) -> bytes:
-    """The figure as the bytes of a PNG file."""
+    """Return the figure as the bytes of a PNG file."""
     image = io.BytesIO()
     with _style():
         figure.savefig(image, dpi=dpi, format="png")
@@ -123,7 +136,7 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> bytes:
 
 
 def legend_below(figure: Figure, columns: int = 4) -> None:
-    """One legend under all the panels, each name once, covering nothing."""
+    """Put one legend under all the panels, each name once, covering nothing."""
     named: dict[str, Any] = {}
     for axis in figure.axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -134,49 +147,47 @@ def legend_below(figure: Figure, columns: int = 4) -> None:
 
 
 def draw_band(axis: Axes, x: FloatArray, mean: FloatArray, low: FloatArray, high: FloatArray, **options: Any) -> None:
-    """A line with its interval as a shade of the same colour."""
+    """Draw a line with its interval as a shade of the same colour."""
     (line,) = axis.plot(x, mean, **options)
     axis.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
 def draw_world(axis: Axes, grid: Grid) -> None:
-    """Obstacles in vermilion and goals in green, as the environment's own pictures have them."""
+    """Draw obstacles in vermilion and goals in green, as the environment's own pictures have them."""
     from matplotlib.colors import to_rgb
 
     page = np.ones((*grid.cells.shape, 3))
-    page[grid.cells == 1] = to_rgb(VERMILION)
-    page[grid.cells == -1] = to_rgb(GREEN)
-    axis.imshow(page, origin="lower" if grid.row_zero == "bottom" else "upper")
+    page[grid.cells == OBSTACLE] = to_rgb(VERMILION)
+    page[grid.cells == GOAL] = to_rgb(GREEN)
+    axis.imshow(page, origin=grid.origin)
     _lines(axis, grid)
 
 
 def draw_cost(
     axis: Axes, grid: Grid, mdp: TabularMDP, cost: FloatArray, action: int | None = None, limit: float = 1.0
 ) -> AxesImage:
-    """The cost of one action per cell, or its mean over the cell's actions; returns the image, for a colour bar."""
+    """Draw the cost of one action per cell, or the mean over its actions; returns the image, for a colour bar."""
     chosen = np.ones(mdp.n_pairs, dtype=bool) if action is None else mdp.pair_actions == action
     number = np.bincount(mdp.pair_states[chosen], minlength=mdp.n_states)
     total = np.bincount(mdp.pair_states[chosen], weights=cost[chosen], minlength=mdp.n_states)
     with np.errstate(invalid="ignore"):
         page = (total / number).reshape(grid.cells.shape)
-    image = axis.imshow(
-        page, cmap=COST_MAP, vmin=-limit, vmax=limit, origin="lower" if grid.row_zero == "bottom" else "upper"
-    )
+    image = axis.imshow(page, cmap=COST_MAP, vmin=-limit, vmax=limit, origin=grid.origin)
     _lines(axis, grid)
     return image
 
 
 def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> None:
-    """An arrow per action, as long as the action is likely; the most likely one dark, and never short.
+    """Draw an arrow per action, as long as the action is likely; the most likely one dark, and never short.
 
     Goals need none.
     """
     draw_world(axis, grid)
     row, column = np.divmod(np.asarray(mdp.pair_states), grid.cells.shape[1])
-    best = np.asarray(policy) >= _most_likely(mdp, policy)[mdp.pair_states] - 1e-9
+    best = np.asarray(policy) >= mdp.max_by_state(policy)[mdp.pair_states] - 1e-9
     arrows = np.asarray(grid.arrows, dtype=np.float64)[mdp.pair_actions]
     up = 1.0 if grid.row_zero == "bottom" else -1.0
-    shown = (grid.cells.ravel()[mdp.pair_states] != -1) & (np.asarray(policy) > 0.02)
+    shown = (grid.cells.ravel()[mdp.pair_states] != GOAL) & (np.asarray(policy) > 0.02)
     for dark in (False, True):
         some = shown & (best == dark)
         length = 0.46 * np.maximum(np.asarray(policy)[some], 0.6 if dark else 0.0)
@@ -188,9 +199,15 @@ def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> 
 
 
 def draw_orders(
-    axis: Axes, mdp: TabularMDP, policies: Mapping[str, FloatArray], colours: Mapping[str, str] | None = None
+    axis: Axes,
+    mdp: TabularMDP,
+    policies: Mapping[str, FloatArray],
+    colours: Mapping[str, str] | None = None,
+    *,
+    state_label: str = "state",
+    action_label: str = "action",
 ) -> None:
-    """The most likely action in each state, a line of marks per policy, for states and actions that are amounts.
+    """Draw the most likely action in each state, a line of marks per policy, where both are amounts.
 
     Where a policy mixes, the band shows the middle 80% of its actions.
     """
@@ -198,29 +215,28 @@ def draw_orders(
     markers = "osD^vPX*"
     for k, (name, policy) in enumerate(policies.items()):
         colour = (colours or COLOURS).get(name, SEQUENCE[k % len(SEQUENCE)])
-        likely = np.zeros(mdp.n_states)
         low, high = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
         for s in states:
-            own = np.flatnonzero(mdp.pair_states == s)
+            own = slice(mdp.state_starts[s], mdp.state_starts[s + 1])
             actions, chance = mdp.pair_actions[own], np.asarray(policy)[own]
-            likely[s] = actions[np.argmax(chance)]
-            tenth, ninth = np.searchsorted(np.cumsum(chance), (0.1, 0.9)).clip(max=len(own) - 1)
+            tenth, ninth = np.searchsorted(np.cumsum(chance), (0.1, 0.9)).clip(max=len(actions) - 1)
             low[s], high[s] = actions[tenth], actions[ninth]
         axis.plot(
-            states, likely, color=colour, marker=markers[k % len(markers)], markersize=4, linewidth=0.9, label=name,
-            alpha=0.9, zorder=3 + k,
+            states, mdp.likely_actions(policy), color=colour, marker=markers[k % len(markers)], markersize=4,
+            linewidth=0.9, label=name, alpha=0.9, zorder=3 + k,
         )  # fmt: skip
         axis.fill_between(states, low, high, color=colour, alpha=0.12, linewidth=0)
     axis.locator_params(integer=True)
-    axis.set_xlabel("stock on hand (units)")
-    axis.set_ylabel("order (units)")
+    axis.set_xlabel(state_label)
+    axis.set_ylabel(action_label)
 
 
 def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
-    """What is traded along α, as shares of the most that the path has, and in how many states the policy changes.
+    """Plot what is traded along α, as shares of the most that the path has, and where the policy changes.
 
-    Below, each step of the path counts the states in which another action becomes the most likely one, among those
-    that the apprentice visits before and after. The `choices` of `select_alpha` are marked by their rules.
+    Below, each step of the path counts the states in which another action becomes the most likely one,
+    among those that the apprentice visits before and after. The `choices` of `select_alpha` are marked by
+    their rules.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
@@ -254,25 +270,15 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
 
 
 def _changes(mdp: TabularMDP, before: FloatArray, after: FloatArray) -> int:
-    """In how many states, visited by both occupancies, another action became the most likely."""
+    """Count the states, visited by both occupancies, in which another action became the most likely."""
     share = np.minimum(mdp.sum_by_state(before), mdp.sum_by_state(after))
-    first, then = (
-        np.asarray(x) >= np.maximum.reduceat(x, mdp.state_starts[:-1])[mdp.pair_states] * (1 - 1e-3)
-        for x in (before, after)
-    )
+    first, then = (np.asarray(x) >= mdp.max_by_state(x)[mdp.pair_states] * (1 - 1e-3) for x in (before, after))
     kept = mdp.sum_by_state((first & then).astype(np.float64)) > 0
     return int(np.sum(~kept & (share > 1e-6)))
 
 
-def _most_likely(mdp: TabularMDP, policy: FloatArray) -> FloatArray:
-    """The largest probability of each state."""
-    largest = np.zeros(mdp.n_states)
-    np.maximum.at(largest, mdp.pair_states, np.asarray(policy))
-    return largest
-
-
 def _lines(axis: Axes, grid: Grid) -> None:
-    """Thin lines between the cells, and no ticks."""
+    """Draw thin lines between the cells, and no ticks."""
     height, width = grid.cells.shape
     axis.grid(False)
     axis.set_xticks(np.arange(width + 1) - 0.5, minor=True)
@@ -284,7 +290,7 @@ def _lines(axis: Axes, grid: Grid) -> None:
 
 
 def _style() -> Any:
-    """The project's style, for as long as the context lasts."""
+    """Return the project's style, for as long as the context lasts."""
     try:
         from matplotlib import rc_context
     except ImportError as error:

@@ -19,12 +19,11 @@ from imitation.algorithms.mce_irl import MCEIRL, TabularPolicy, mce_partition_fh
 from imitation.data import rollout
 from imitation.data.wrappers import RolloutInfoWrapper
 from imitation.rewards.reward_nets import BasicRewardNet
-from imitation.util.logger import HierarchicalLogger
 from seals.base_envs import ExposePOMDPStateWrapper
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
+from rlfd_gym.trainer import quiet_logger
 
 EPISODES = 500
 
@@ -37,7 +36,7 @@ def main(sizes: tuple[int, ...]) -> None:
     venv = DummyVecEnv([lambda: RolloutInfoWrapper(ExposePOMDPStateWrapper(env))])
     net = BasicRewardNet(env.observation_space, env.action_space, use_action=False, hid_sizes=[])
     expert = TabularPolicy(env.state_space, env.action_space, mce_partition_fh(env)[2], rng)
-    quiet = HierarchicalLogger(Logger(folder=None, output_formats=[]))
+    quiet = quiet_logger()
 
     def evaluate(policy: object) -> str:
         trajectories = rollout.rollout(policy, venv, rollout.make_sample_until(min_episodes=EPISODES), rng=rng)

@@ -11,12 +11,11 @@ import gymnasium as gym
 import numpy as np
 import torch as th
 from imitation.rewards.reward_wrapper import RewardVecEnvWrapper
-from imitation.util.logger import HierarchicalLogger
 from stable_baselines3 import PPO
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
+from rlfd_gym.trainer import quiet_logger
 
 
 def main(steps: int) -> tuple[float, float, float]:
@@ -25,14 +24,14 @@ def main(steps: int) -> tuple[float, float, float]:
     venv = DummyVecEnv([lambda: gym.make("rlfd_gym/Inventory-v0")] * 16)
     world = venv.get_attr("unwrapped")[0]
     mdp, cost = world.mdp, world.cost
-    expert = mdp.optimal(world.cost_for(5, 8, 15)).occupancy  # he thinks that holding stock is dear
+    expert = mdp.optimal(world.cost_for(5, 8, 15)).occupancy  # it thinks that holding stock is expensive
     trainer = RLfDTrainer(
         expert,
         venv,
         rng=0,
         prior=world.cost_for(4, 2, 14),
         policy_kind="greedy",
-        custom_logger=HierarchicalLogger(Logger(folder=None, output_formats=[])),
+        custom_logger=quiet_logger(),
     )
     trainer.train()
     paid = RewardVecEnvWrapper(venv, trainer.reward_net.predict_processed)
@@ -44,16 +43,18 @@ def main(steps: int) -> tuple[float, float, float]:
     )
     table = np.zeros((16, 16))
     table[np.arange(16), orders] = 1.0
-    policies = {"apprentice": trainer.policy.probabilities.numpy(), "PPO on its reward": table}
+    policies = {
+        "apprentice": mdp.pairs(trainer.policy.probabilities.numpy()),
+        "PPO on its reward": mdp.pairs(table),
+    }
     learned = trainer.solution.cost
     print(f"{'expected cost':<20}{'learned':>10}{'true':>10}")
     print(f"{'expert':<20}{expert @ learned:>10.4f}{expert @ cost:>10.4f}")
-    for name, probabilities in policies.items():
-        policy = probabilities[mdp.pair_states, mdp.pair_actions]
+    for name, policy in policies.items():
         print(f"{name:<20}{mdp.expected_cost(policy, learned):>10.4f}{mdp.expected_cost(policy, cost):>10.4f}")
     random = mdp.expected_cost(mdp.uniform_policy(), learned)
     print(f"{'random orders':<20}{random:>10.4f}{mdp.expected_cost(mdp.uniform_policy(), cost):>10.4f}")
-    best, reached = (mdp.expected_cost(p[mdp.pair_states, mdp.pair_actions], learned) for p in policies.values())
+    best, reached = (mdp.expected_cost(policy, learned) for policy in policies.values())
     return best, reached, random
 
 

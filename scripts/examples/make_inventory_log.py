@@ -11,15 +11,13 @@ exports. Writes `log.csv`, and `prior.csv` with the owner's guess of what a week
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
 
-from rlfd_gym._files import write
 from rlfd_gym.envs import InventoryEnv
+from rlfd_gym.report import write_csv
 
 CAPACITY, PACK, DEMAND = 20, 3, 6.0
 REORDER, TARGET = 6, 12
@@ -37,8 +35,8 @@ def main() -> None:
     options = parser.parse_args()
     env = InventoryEnv(max_inventory=CAPACITY, demand_mean=DEMAND, **GUESS)
     lines = broken(logged(env, options.shops, options.weeks, np.random.default_rng(options.seed)))
-    write(options.out / "log.csv", text([HEADER, *lines]))
-    write(options.out / "prior.csv", text([["state", "action", "cost"], *guessed(env)]))
+    write_csv(options.out / "log.csv", HEADER, lines)
+    write_csv(options.out / "prior.csv", ["state", "action", "cost"], guessed(env))
     print(f"{len(lines)} rows in {options.out / 'log.csv'}, the guess of the cost in {options.out / 'prior.csv'}")
 
 
@@ -77,13 +75,6 @@ def guessed(env: InventoryEnv) -> list[list[object]]:
     states, orders = env.mdp.pair_states, env.mdp.pair_actions
     packs = np.flatnonzero(orders % PACK == 0)
     return [[int(states[k]), int(orders[k]), f"{env.raw_cost[k]:.2f}"] for k in packs]
-
-
-def text(rows: list[list[object]]) -> bytes:
-    """Rows as a CSV file."""
-    page = io.StringIO()
-    csv.writer(page, lineterminator="\n").writerows(rows)
-    return page.getvalue().encode()
 
 
 if __name__ == "__main__":

@@ -14,13 +14,12 @@ import numpy as np
 import torch as th
 from imitation.data import rollout
 from imitation.data.wrappers import RolloutInfoWrapper
-from imitation.util.logger import HierarchicalLogger
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from rlfd_gym import RLfDTrainer
+from rlfd_gym.trainer import quiet_logger
 
 
 def main(steps: int) -> None:
@@ -42,7 +41,7 @@ def main(steps: int) -> None:
         venv,
         rng=0,
         prior=world.cost_for(4, 2, 14),  # prices that are not quite right; the true ones are 3, 0.5 and 15
-        custom_logger=HierarchicalLogger(Logger(folder=None, output_formats=[])),
+        custom_logger=quiet_logger(),
     )
     trainer.train()
     print("mean return of 100 episodes of 100 orders:")

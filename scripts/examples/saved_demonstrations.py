@@ -14,12 +14,10 @@ from imitation.data import rollout, serialize
 from imitation.data.wrappers import RolloutInfoWrapper
 from imitation.policies.serialize import load_policy
 from imitation.rewards.serialize import load_reward
-from imitation.util.logger import HierarchicalLogger
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
-from rlfd_gym.trainer.policy import TablePolicy
+from rlfd_gym.trainer import TablePolicy, quiet_logger
 
 
 def main(folder: Path) -> None:
@@ -28,14 +26,13 @@ def main(folder: Path) -> None:
     venv.seed(0)
     world = venv.get_attr("unwrapped")[0]
     mdp = world.mdp
-    walk = np.zeros((mdp.n_states, mdp.n_actions))
-    walk[mdp.pair_states, mdp.pair_actions] = 0.9 * mdp.optimal(world.cost).policy + 0.1 * mdp.uniform_policy()
-    expert = TablePolicy(venv.observation_space, venv.action_space, walk)
+    walk = 0.9 * mdp.optimal(world.cost).policy + 0.1 * mdp.uniform_policy()
+    expert = TablePolicy(venv.observation_space, venv.action_space, mdp.table(walk, fill=0.0))
     demos = rollout.rollout(expert, venv, rollout.make_sample_until(min_episodes=100), rng=np.random.default_rng(0))
 
     serialize.save(folder / "demonstrations", demos)
     loaded = serialize.load(folder / "demonstrations")  # read from disk while it is iterated over
-    quiet = HierarchicalLogger(Logger(folder=None, output_formats=[]))
+    quiet = quiet_logger()
     trainer = RLfDTrainer(loaded, venv, rng=0, prior=world.cost, custom_logger=quiet)
     trainer.train()
 
@@ -52,8 +49,8 @@ def main(folder: Path) -> None:
     print(f"same policy: {bool((policy.probabilities == trainer.policy.probabilities).all())}")
     rewards = reward(states, actions, states, np.zeros(len(states), dtype=bool))
     print(f"same reward: {bool((rewards == -trainer.solution.cost).all())}")
-    learned = trainer.policy.probabilities.numpy()[states, actions]
-    print(f"expected cost: expert {mdp.expected_cost(walk[states, actions], world.cost):.4f}, ", end="")
+    learned = mdp.pairs(trainer.policy.probabilities.numpy())
+    print(f"expected cost: expert {mdp.expected_cost(walk, world.cost):.4f}, ", end="")
     print(f"apprentice {mdp.expected_cost(learned, world.cost):.4f}")
 
 

@@ -13,12 +13,10 @@ import numpy as np
 from gymnasium.wrappers import TransformReward
 from imitation.data import rollout
 from imitation.data.wrappers import RolloutInfoWrapper
-from imitation.util.logger import HierarchicalLogger
-from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer, TabularMDP, cost_of_env
-from rlfd_gym.trainer.policy import TablePolicy
+from rlfd_gym.trainer import TablePolicy, quiet_logger
 
 NOISE, DISCOUNT, EPISODES = 0.2, 0.95, 200
 
@@ -41,9 +39,7 @@ def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> t
 
     venv = DummyVecEnv([lambda: RolloutInfoWrapper(TransformReward(gym.make(name), float))])
     venv.seed(0)
-    table = np.zeros((mdp.n_states, mdp.n_actions))
-    table[mdp.pair_states, mdp.pair_actions] = noisy
-    expert = TablePolicy(venv.observation_space, venv.action_space, table)
+    expert = TablePolicy(venv.observation_space, venv.action_space, mdp.table(noisy, fill=0.0))
     demos = rollout.rollout(
         expert, venv, rollout.make_sample_until(min_episodes=EPISODES), rng=np.random.default_rng(0)
     )
@@ -55,11 +51,11 @@ def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> t
         alpha=0.01,
         discount=DISCOUNT,
         policy_kind="greedy",
-        custom_logger=HierarchicalLogger(Logger(folder=None, output_formats=[])),
+        custom_logger=quiet_logger(),
         allow_variable_horizon=True,  # both environments terminate
     )
     trainer.train()
-    apprentice = trainer.policy.probabilities.numpy()[mdp.pair_states, mdp.pair_actions]
+    apprentice = mdp.pairs(trainer.policy.probabilities.numpy())
     alone = mdp.optimal(trainer.prior).policy  # what the apprentice adds to is worth knowing too
     return plan.expected_cost, *(mdp.expected_cost(policy, cost) for policy in (noisy, alone, apprentice))
 

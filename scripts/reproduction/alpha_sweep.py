@@ -12,27 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from reproduction import experiment as ex
 from reproduction import shop
-from reproduction.experiment import (
-    EXACT,
-    FIXED_STEP,
-    PAPER,
-    THEOREM,
-    WAYS,
-    Answer,
-    Claim,
-    Data,
-    Experiment,
-    Settings,
-    Table,
-    interval,
-    judge,
-    rows,
-    solve_as_paper,
-    solve_by_theorem,
-    solve_exactly,
-    table_of,
-)
 from rlfd_gym import RLfDProblem
 from rlfd_gym.report.plots import COLOURS, draw_band, legend_below, new_figure
 
@@ -41,7 +22,7 @@ STABLE = 0.1  # a spread over α, relative to the expert's regret or to the rang
 TIE = 1e-6
 
 
-def run(settings: Settings) -> Data:
+def run(settings: ex.Settings) -> ex.Data:
     """One row per α and way."""
     env = shop.paper_shop()
     mdp = env.mdp
@@ -53,35 +34,35 @@ def run(settings: Settings) -> Data:
     def solve(case: tuple[float, str]) -> dict[str, Any]:
         alpha, way = case
         problem = RLfDProblem(mdp, expert, env.cost, alpha)
-        if way == PAPER:
+        if way == ex.PAPER:
             seed = settings.seed + round(1000 * alpha)
-            answer = solve_as_paper(problem, settings, T, settings.pick(20, 5), seed=seed, n_jobs=1)
-        elif way == THEOREM:
+            answer = ex.solve_as_paper(problem, settings, T, settings.pick(20, 5), seed=seed, n_jobs=1)
+        elif way == ex.THEOREM:
             steps = settings.pick(20_000_000, 300_000)
-            answer = solve_by_theorem(
+            answer = ex.solve_by_theorem(
                 problem, settings, settings.pick(4, 2), n_iterations=steps, n_jobs=1, progress_bar=False
             )
         else:
-            answer = solve_exactly(problem)
+            answer = ex.solve_exactly(problem)
         return {"alpha": alpha, "way": way} | _record(env, expert, answer)
 
-    cases = [(float(alpha), way) for way in WAYS
-             for alpha in {PAPER: alphas, THEOREM: few, EXACT: sorted([*alphas, *small])}[way]]  # fmt: skip
+    cases = [(float(alpha), way) for way in ex.WAYS
+             for alpha in {ex.PAPER: alphas, ex.THEOREM: few, ex.EXACT: sorted([*alphas, *small])}[way]]  # fmt: skip
     worst = -mdp.optimal(-env.cost).expected_cost
     return {
-        "sweep": table_of(settings.map(solve, cases, "α sweep")),
-        "references": table_of([{
+        "sweep": ex.table_of(settings.map(solve, cases, "α sweep")),
+        "references": ex.table_of([{
             "optimum": mdp.optimal(env.cost).expected_cost, "expert": float(expert @ env.cost), "worst": worst,
             "n_pairs": mdp.n_pairs,
         }]),
     }  # fmt: skip
 
 
-def _record(env: Any, expert: np.ndarray, answer: Answer) -> dict[str, float]:
+def _record(env: Any, expert: np.ndarray, answer: ex.Answer) -> dict[str, float]:
     mdp, cost = env.mdp, answer.cost
     policy = answer.policy(mdp)
-    run_cost, run_half = interval(answer.run_costs(mdp, env.cost))
-    prices, half = interval(shop.recovered(env, answer.costs))
+    run_cost, run_half = ex.interval(answer.run_costs(mdp, env.cost))
+    prices, half = ex.interval(shop.recovered(env, answer.costs))
     record: dict[str, float] = {}
     for name, mean, width in zip(shop.PRICES, prices, half, strict=True):
         record |= {name: mean, f"{name}_half": width}
@@ -94,10 +75,10 @@ def _record(env: Any, expert: np.ndarray, answer: Answer) -> dict[str, float]:
     }  # fmt: skip
 
 
-def draw_prices(data: Data) -> Any:
+def draw_prices(data: ex.Data) -> Any:
     """Recovered prices against α."""
     figure, axes = new_figure(1, 3, size=(8.4, 2.9))
-    unstable = 1 / (FIXED_STEP * data["references"]["n_pairs"][0])
+    unstable = 1 / (ex.FIXED_STEP * data["references"]["n_pairs"][0])
     for axis, column, title, truth in zip(axes[0], shop.PRICES, shop.PRICE_NAMES, shop.TRUTH, strict=True):
         _draw_ways(axis, data["sweep"], column)
         axis.axhline(truth, color=COLOURS["truth"], linestyle="--", linewidth=1.1, label="truth = prior")
@@ -109,23 +90,23 @@ def draw_prices(data: Data) -> Any:
     return figure
 
 
-def draw_costs(data: Data) -> Any:
+def draw_costs(data: ex.Data) -> Any:
     """True expected cost of apprentice, expert and optimum against α; small α on a second, logarithmic axis."""
     figure, axes = new_figure(1, 2, size=(8.4, 3.1), sharey=True)
     reference = data["references"]
     for axis in axes[0]:
         for name in ("optimum", "expert"):
             axis.axhline(reference[name][0], color=COLOURS[name], linestyle="--", linewidth=1.2, label=name)
-    for way in (EXACT, PAPER, THEOREM):
-        own = rows(data["sweep"], way=way)
-        marker = {"marker": "s", "markersize": 4, "linestyle": "none"} if way == THEOREM else {}
+    for way in (ex.EXACT, ex.PAPER, ex.THEOREM):
+        own = ex.rows(data["sweep"], way=way)
+        marker = {"marker": "s", "markersize": 4, "linestyle": "none"} if way == ex.THEOREM else {}
         axes[0, 0].plot(own["alpha"], own["true_cost"], color=COLOURS[way], label=f"apprentice, {way}", **marker)
-    own = rows(data["sweep"], way=PAPER)
+    own = ex.rows(data["sweep"], way=ex.PAPER)
     low, high = own["run_cost"] - own["run_cost_half"], own["run_cost"] + own["run_cost_half"]
-    draw_band(axes[0, 0], own["alpha"], own["run_cost"], low, high, color=COLOURS[PAPER], linestyle=":",
-              label=f"{PAPER}, mean of the runs' own policies")  # fmt: skip
-    exact = rows(data["sweep"], way=EXACT)
-    axes[0, 1].semilogx(exact["alpha"], exact["true_cost"], color=COLOURS[EXACT], marker="o", markersize=3)
+    draw_band(axes[0, 0], own["alpha"], own["run_cost"], low, high, color=COLOURS[ex.PAPER], linestyle=":",
+              label=f"{ex.PAPER}, mean of the runs' own policies")  # fmt: skip
+    exact = ex.rows(data["sweep"], way=ex.EXACT)
+    axes[0, 1].semilogx(exact["alpha"], exact["true_cost"], color=COLOURS[ex.EXACT], marker="o", markersize=3)
     axes[0, 0].set_xlabel("α")
     axes[0, 1].set_xlabel("α (exact solutions, logarithmic)")
     axes[0, 0].set_ylabel("true expected cost in [-1, 1]")
@@ -133,12 +114,12 @@ def draw_costs(data: Data) -> Any:
     return figure
 
 
-def draw_propositions(data: Data) -> Any:
+def draw_propositions(data: ex.Data) -> Any:
     """The trade-off: costs under the learned cost (left axes) and the distance to the prior (right axes)."""
     figure, axes = new_figure(1, 2, size=(9.0, 3.3), sharey=True)
     twins = []
-    for axis, way in zip(axes[0], (PAPER, EXACT), strict=True):
-        table = rows(data["sweep"], way=way)
+    for axis, way in zip(axes[0], (ex.PAPER, ex.EXACT), strict=True):
+        table = ex.rows(data["sweep"], way=way)
         for column, name in (("expert", "expert"), ("apprentice", "apprentice"), ("optimum", "optimum")):
             style = {"expert": "-", "apprentice": "-", "optimum": "--"}[name]
             axis.plot(table["alpha"], table[f"learned_{column}"], color=COLOURS[name], linestyle=style, label=name)
@@ -159,9 +140,9 @@ def draw_propositions(data: Data) -> Any:
     return figure
 
 
-def _draw_ways(axis: Any, table: Table, column: str) -> None:
-    for way, marker in ((EXACT, ""), (PAPER, ""), (THEOREM, "s")):
-        own = rows(table, way=way)
+def _draw_ways(axis: Any, table: ex.Table, column: str) -> None:
+    for way, marker in ((ex.EXACT, ""), (ex.PAPER, ""), (ex.THEOREM, "s")):
+        own = ex.rows(table, way=way)
         width = own[f"{column}_half"]
         options = {"color": COLOURS[way], "label": way}
         if marker:
@@ -172,23 +153,23 @@ def _draw_ways(axis: Any, table: Table, column: str) -> None:
             draw_band(axis, own["alpha"], own[column], own[column] - wide, own[column] + wide, **options)
 
 
-def _trend(table: Table, column: str) -> float:
+def _trend(table: ex.Table, column: str) -> float:
     """The rank correlation of a column with α."""
     return float(spearmanr(table["alpha"], table[column]).statistic)
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: ex.Data) -> list[ex.Claim]:
     """What the paper says about α."""
     reference = {name: float(column[0]) for name, column in data["references"].items()}
     regret = reference["expert"] - reference["optimum"]
-    tables = {way: rows(data["sweep"], way=way) for way in (PAPER, EXACT)}
-    paper, exact = tables[PAPER], tables[EXACT]
+    tables = {way: ex.rows(data["sweep"], way=way) for way in (ex.PAPER, ex.EXACT)}
+    paper, exact = tables[ex.PAPER], tables[ex.EXACT]
     trend = {way: _trend(t, "l1") for way, t in tables.items()}
-    unstable = 1 / (FIXED_STEP * reference["n_pairs"])
+    unstable = 1 / (ex.FIXED_STEP * reference["n_pairs"])
     calm = {name: column[paper["alpha"] < unstable] for name, column in paper.items()}
     better = {way: t["true_cost"] < reference["expert"] - TIE for way, t in tables.items()}
     positive = exact["alpha"] > 0
-    from_zero = bool(better[EXACT][positive].all() and better[PAPER][paper["alpha"] > 0].all())
+    from_zero = bool(better[ex.EXACT][positive].all() and better[ex.PAPER][paper["alpha"] > 0].all())
     spread = {way: np.ptp(t["true_cost"]) / regret for way, t in tables.items()}
     gap = {way: np.round(t["learned_expert"] - t["learned_apprentice"], 6) + 0.0 for way, t in tables.items()}
     least = {way: own.min() for way, own in gap.items()}
@@ -200,78 +181,78 @@ def claims(data: Data) -> list[Claim]:
     low = np.argmin(np.abs(exact["alpha"] - 0.001))
     at_small = ", ".join(f"{exact[name][low]:.2f}" for name in shop.PRICES)
     return [
-        Claim(
+        ex.Claim(
             "fig:inventory_alpha_vs_cost", "A true prior helps to recover the true cost as α increases.",
-            f"rank correlation of the ℓ1 error with α {trend[PAPER]:.2f}; below α = {unstable:.2f} "
+            f"rank correlation of the ℓ1 error with α {trend[ex.PAPER]:.2f}; below α = {unstable:.2f} "
             f"{_trend(calm, 'l1'):.2f}",
-            f"{trend[EXACT]:.2f}", judge(
-                trend[PAPER] < -0.5, trend[EXACT] < -0.5,
+            f"{trend[ex.EXACT]:.2f}", ex.judge(
+                trend[ex.PAPER] < -0.5, trend[ex.EXACT] < -0.5,
                 f"the steps are stable, α < 1/(ηn) = {unstable:.2f}, or the solve exact",
-                max(_trend(calm, "l1"), trend[EXACT]) < -0.5,
+                max(_trend(calm, "l1"), trend[ex.EXACT]) < -0.5,
             ),
             f"Exactly solved, α = {exact['alpha'][low]:g} already gives ({at_small}); in the paper's setting the start "
             f"is forgotten at the rate 2αη, and past α = {unstable:.2f} its steps are unstable.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_discounted_vs_alpha", "The apprentice outperforms the expert for every α.",
-            f"at {better[PAPER].mean():.0%} of the values of α", f"at {better[EXACT].mean():.0%}",
-            judge(bool(better[PAPER].all()), bool(better[EXACT].all()), "α > 0", from_zero),
+            f"at {better[ex.PAPER].mean():.0%} of the values of α", f"at {better[ex.EXACT].mean():.0%}",
+            ex.judge(bool(better[ex.PAPER].all()), bool(better[ex.EXACT].all()), "α > 0", from_zero),
             "At α = 0 the only optimal occupancy is the expert's own; an apprentice who does better there was not "
             "solved for.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_discounted_vs_alpha", "The learned policy is robust to variations in α.",
-            f"true cost varies by {spread[PAPER]:.0%} of the expert's regret", f"by {spread[EXACT]:.0%}",
-            judge(spread[PAPER] <= STABLE, spread[EXACT] <= STABLE),
+            f"true cost varies by {spread[ex.PAPER]:.0%} of the expert's regret", f"by {spread[ex.EXACT]:.0%}",
+            ex.judge(spread[ex.PAPER] <= STABLE, spread[ex.EXACT] <= STABLE),
             f"Robust: at most {STABLE:.0%}. α is what moves the optimum from the expert towards the prior; steps that "
             f"leave gaps of {paper['gap'].min():.1f} to {paper['gap'].max():.1f} hide it.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_alpha_proposition", "As α increases, the distance to the prior shrinks.",
-            f"rank correlation {norm_trend[PAPER]:.2f}", f"{norm_trend[EXACT]:.2f}",
-            judge(norm_trend[PAPER] < -0.5, norm_trend[EXACT] < -0.5,
-                  f"the steps are stable, α < {unstable:.2f}, or the solve exact",
-                  max(_trend(calm, "norm"), norm_trend[EXACT]) < -0.5),
+            f"rank correlation {norm_trend[ex.PAPER]:.2f}", f"{norm_trend[ex.EXACT]:.2f}",
+            ex.judge(norm_trend[ex.PAPER] < -0.5, norm_trend[ex.EXACT] < -0.5,
+                     f"the steps are stable, α < {unstable:.2f}, or the solve exact",
+                     max(_trend(calm, "norm"), norm_trend[ex.EXACT]) < -0.5),
             "For exact solutions this is a theorem (a larger weight never increases its own term).",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_alpha_proposition",
             "As α increases, the gap between expert and apprentice under the learned cost widens.",
-            f"from {gap[PAPER][0]:.2f} to {gap[PAPER][-1]:.2f}",
-            f"from {gap[EXACT][0]:.3f} to {gap[EXACT][-1]:.3f}",
-            judge(gap_trend[PAPER] > 0.5 and least[PAPER] > -TIE, gap_trend[EXACT] > 0.5 and least[EXACT] > -TIE),
+            f"from {gap[ex.PAPER][0]:.2f} to {gap[ex.PAPER][-1]:.2f}",
+            f"from {gap[ex.EXACT][0]:.3f} to {gap[ex.EXACT][-1]:.3f}",
+            ex.judge(*(gap_trend[way] > 0.5 and least[way] > -TIE for way in (ex.PAPER, ex.EXACT))),
             "ρ(expert) - ρ(apprentice) under the learned cost; it cannot be negative for an apprentice who is optimal "
-            f"for that cost, and in the paper's setting it is as low as {least[PAPER]:.2f}.",
+            f"for that cost, and in the paper's setting it is as low as {least[ex.PAPER]:.2f}.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_alpha_proposition", "When α is small, that gap is negligible.",
-            f"at α = 0, {small[PAPER]:.0%} of its largest value", f"{small[EXACT]:.0%}",
-            judge(small[PAPER] < 0.1, small[EXACT] < 0.1),
+            f"at α = 0, {small[ex.PAPER]:.0%} of its largest value", f"{small[ex.EXACT]:.0%}",
+            ex.judge(small[ex.PAPER] < 0.1, small[ex.EXACT] < 0.1),
             "Negligible: below a tenth of its largest value over α.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_alpha_proposition", "In any case the learned cost makes the expert nearly optimal.",
-            f"largest regret {near[PAPER]:.0%} of the range over policies", f"{near[EXACT]:.0%}",
-            judge(near[PAPER] <= STABLE, near[EXACT] <= STABLE),
+            f"largest regret {near[ex.PAPER]:.0%} of the range over policies", f"{near[ex.EXACT]:.0%}",
+            ex.judge(near[ex.PAPER] <= STABLE, near[ex.EXACT] <= STABLE),
             f"Nearly optimal: at most {STABLE:.0%}. Under the true cost itself this expert's regret is "
             f"{regret / (reference['worst'] - reference['optimum']):.0%} of that range.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_alpha_proposition", "The apprentice's expected cost under the learned cost is stable in α.",
-            f"varies by {drift[PAPER]:.0%} of the expert's true regret", f"by {drift[EXACT]:.0%}",
-            judge(drift[PAPER] <= STABLE, drift[EXACT] <= STABLE),
+            f"varies by {drift[ex.PAPER]:.0%} of the expert's true regret", f"by {drift[ex.EXACT]:.0%}",
+            ex.judge(drift[ex.PAPER] <= STABLE, drift[ex.EXACT] <= STABLE),
             f"Stable: at most {STABLE:.0%}, over α > 0.",
         ),
     ]  # fmt: skip
 
 
-def notes(data: Data) -> list[str]:
+def notes(data: ex.Data) -> list[str]:
     """Whether the two formulas of the module's docstring explain the paper's setting."""
-    table = rows(data["sweep"], way=PAPER)
+    table = ex.rows(data["sweep"], way=ex.PAPER)
     some = np.argmin(np.abs(table["alpha"] - 0.1))
-    x = 2 * table["alpha"][some] * FIXED_STEP * T
+    x = 2 * table["alpha"][some] * ex.FIXED_STEP * T
     share = -np.expm1(-x) / x
-    unstable = 1 / (FIXED_STEP * data["references"]["n_pairs"][0])
+    unstable = 1 / (ex.FIXED_STEP * data["references"]["n_pairs"][0])
     after = table["l1"][table["alpha"] > unstable].mean()
     before = table["l1"][(table["alpha"] > unstable / 2) & (table["alpha"] < unstable)].mean()
     return [
@@ -281,7 +262,7 @@ def notes(data: Data) -> list[str]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "alpha-sweep",
     "Inventory: suboptimal expert, true prior, α from 0 to 0.5",
     run,

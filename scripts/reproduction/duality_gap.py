@@ -10,27 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from reproduction import experiment as ex
 from reproduction import grids
-from reproduction.experiment import (
-    EXACT,
-    PAPER,
-    THEOREM,
-    Claim,
-    Data,
-    Experiment,
-    Settings,
-    half_width,
-    interval,
-    judge,
-    rows,
-    solve_as_paper,
-    solve_by_theorem,
-    solve_exactly,
-    table_of,
-    value,
-)
 from reproduction.gridworld import problem_of
 from reproduction.published_code import published_gap
+from rlfd_gym.report import half_width
 from rlfd_gym.report.plots import COLOURS, draw_band, legend_below, new_figure
 
 ALPHAS = (0.25, 0.1, 0.0)
@@ -38,7 +22,7 @@ T = 10_000
 PUBLISHED = {0.25: 8.3, 0.1: 8.9, 0.0: 10.5}  # read off the published plots, at T
 
 
-def run(settings: Settings) -> Data:
+def run(settings: ex.Settings) -> ex.Data:
     """The gap of the averages against iterations, each way."""
     env = grids.world(6)
     expert = grids.stopped_expert(env.mdp, env.cost)
@@ -47,51 +31,53 @@ def run(settings: Settings) -> Data:
     for alpha in ALPHAS:
         problem = problem_of(env, expert.occupancy, alpha)
         n_runs = settings.pick(20, 4)
-        short = solve_as_paper(problem, settings, T, n_runs, record_every=25)
-        longer = solve_as_paper(problem, settings, settings.pick(100, 10) * T, settings.pick(4, 2), record_every=2500)
+        short = ex.solve_as_paper(problem, settings, T, n_runs, record_every=25)
+        longer = ex.solve_as_paper(
+            problem, settings, settings.pick(100, 10) * T, settings.pick(4, 2), record_every=2500
+        )
         runs = zip(short.costs, short.values, short.occupancies, strict=True)
-        mean, half = interval(np.array([problem.duality_gap(*run) for run in runs]))
-        biased = solve_as_paper(problem, settings, T, n_runs, estimator="overwrite")
+        mean, half = ex.interval(np.array([problem.duality_gap(*run) for run in runs]))
+        biased = ex.solve_as_paper(problem, settings, T, n_runs, estimator="overwrite")
         runs = zip(biased.costs, biased.values, biased.occupancies, strict=True)
         theirs = np.mean([published_gap(problem, *run) for run in runs])
         start = time.perf_counter()
-        theorem = solve_by_theorem(
+        theorem = ex.solve_by_theorem(
             problem, settings, settings.pick(4, 2), epsilon=epsilon,
             record_every=problem.iterations(epsilon, "paper") // 500,
         )  # fmt: skip
         seconds = time.perf_counter() - start
         eta_cu, eta_mu = problem.step_sizes(epsilon, "paper")
-        for way, answer in ((PAPER, short), (f"{PAPER}, longer", longer), (THEOREM, theorem)):
+        for way, answer in ((ex.PAPER, short), (f"{ex.PAPER}, longer", longer), (ex.THEOREM, theorem)):
             past = answer.history
-            width = half_width(past.duality_gap_std, answer.n_runs)
+            width = half_width(past.duality_gap_std, answer.n_runs, ddof=0)
             curves += [
                 {"alpha": alpha, "way": way, "iteration": t, "gap": g, "half": w}
                 for t, g, w in zip(past.iteration, past.duality_gap, width, strict=True)
             ]
         runs = zip(theorem.costs, theorem.values, theorem.occupancies, strict=True)
-        reached, reached_half = interval(np.array([problem.duality_gap(*run) for run in runs]))
+        reached, reached_half = ex.interval(np.array([problem.duality_gap(*run) for run in runs]))
         summary.append({
             "alpha": alpha, "gap": mean, "gap_half": half, "published_formula": theirs, "theorem_gap": reached,
             "theorem_half": reached_half, "theorem_iterations": theorem.n_iterations, "epsilon": epsilon,
-            "eta_cu": eta_cu, "eta_mu": eta_mu, "seconds": seconds, "exact_gap": solve_exactly(problem).gap,
+            "eta_cu": eta_cu, "eta_mu": eta_mu, "seconds": seconds, "exact_gap": ex.solve_exactly(problem).gap,
         })  # fmt: skip
-    return {"curves": table_of(curves), "summary": table_of(summary)}
+    return {"curves": ex.table_of(curves), "summary": ex.table_of(summary)}
 
 
-def draw(data: Data) -> Any:
+def draw(data: ex.Data) -> Any:
     """A panel per α."""
     figure, axes = new_figure(1, 3, size=(9.6, 3.3), sharey=True)
     for axis, alpha in zip(axes[0], ALPHAS, strict=True):
-        for way, style in ((PAPER, "-"), (f"{PAPER}, longer", ":"), (THEOREM, "-")):
-            own = rows(rows(data["curves"], way=way), alpha=alpha)
-            colour = COLOURS[PAPER if way.startswith(PAPER) else THEOREM]
+        for way, style in ((ex.PAPER, "-"), (f"{ex.PAPER}, longer", ":"), (ex.THEOREM, "-")):
+            own = ex.rows(ex.rows(data["curves"], way=way), alpha=alpha)
+            colour = COLOURS[ex.PAPER if way.startswith(ex.PAPER) else ex.THEOREM]
             low = np.maximum(own["gap"] - own["half"], 1e-12)
             draw_band(axis, own["iteration"], own["gap"], low, own["gap"] + own["half"], color=colour, linestyle=style,
                       label=way)  # fmt: skip
-        exact = value(data["summary"], "exact_gap", alpha=alpha)
-        epsilon = value(data["summary"], "epsilon", alpha=alpha)
+        exact = ex.value(data["summary"], "exact_gap", alpha=alpha)
+        epsilon = ex.value(data["summary"], "epsilon", alpha=alpha)
         axis.axhline(epsilon, color="black", linestyle="--", linewidth=1, label=f"theorem's promise ε = {epsilon:g}")
-        axis.plot([], [], color=COLOURS[EXACT], label="exact (below the axis)")
+        axis.plot([], [], color=COLOURS[ex.EXACT], label="exact (below the axis)")
         axis.set_title(f"α = {alpha:g}; exact: {exact:.0e}")
         axis.set_xscale("log")
         axis.set_yscale("log")
@@ -101,7 +87,7 @@ def draw(data: Data) -> Any:
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: ex.Data) -> list[ex.Claim]:
     """What the paper says about the gap."""
     summary = data["summary"]
     order = np.argsort(-summary["alpha"])
@@ -115,38 +101,39 @@ def claims(data: Data) -> list[Claim]:
     formula = summary["published_formula"][order]
     etas = np.concatenate([summary["eta_cu"], summary["eta_mu"]])
     return [
-        Claim(
+        ex.Claim(
             "fig:effect-reg-dualitygap", "Stronger regularisation makes the duality gap converge more slowly.",
             "gap at T = 1e4: " + ", ".join(f"{g:.2f} ± {h:.2f}" for g, h in zip(gap, half, strict=True))
             + f" (α = {alphas})",
             f"theorem's steps, after {steps.min():.1e} iterations: "
             + ", ".join(f"{g:.4f} ± {h:.4f}" for g, h in zip(at_same, at_half, strict=True)),
-            judge(slower, slower_theorem, "the step sizes are the theorem's, which shrink as α grows", slower_theorem),
+            ex.judge(slower, slower_theorem, "the step sizes are the theorem's, which shrink as α grows",
+                     slower_theorem),
             f"The theorem asks for {steps[0]:.1e} iterations for the largest α and for {steps[-1]:.1e} at α = 0, but a "
             "bound on the gap is not the gap: regularisation adds strong convexity. The published curves too end lower "
             "for larger α (" + ", ".join(f"{g:.1f}" for g in PUBLISHED.values()) + "); the published formula and "
             "estimators give " + ", ".join(f"{g:.1f}" for g in formula) + ".",
         ),
-        Claim(
+        ex.Claim(
             "fig:effect-reg-dualitygap", "The theorem's step sizes are too small to be used.",
             f"η = {etas.min():.0e} to {etas.max():.0e}, T = "
             f"{summary['theorem_iterations'].max():.1e}; gap with 1e-2 steps {gap.min():.1f} to {gap.max():.1f}",
             "gap " + ", ".join(f"{g:.3f}" for g in reached) + f" in {summary['seconds'].max():.0f} s at most",
-            judge(not promise, not promise),
+            ex.judge(not promise, not promise),
             f"A step costs O(log n) here, so T iterations are affordable, and the measured gap is below ε = "
             f"{summary['epsilon'][0]:g}." if promise else "The promised gap was not reached.",
         ),
     ]  # fmt: skip
 
 
-def _gap_at(data: Data, alpha: float, iteration: float) -> tuple[float, float]:
+def _gap_at(data: ex.Data, alpha: float, iteration: float) -> tuple[float, float]:
     """(gap, half width) of the theorem's steps at an iteration that all α have reached."""
-    own = rows(rows(data["curves"], way=THEOREM), alpha=alpha)
+    own = ex.rows(ex.rows(data["curves"], way=ex.THEOREM), alpha=alpha)
     nearest = np.argmin(np.abs(own["iteration"] - iteration))
     return float(own["gap"][nearest]), float(own["half"][nearest])
 
 
-def notes(data: Data) -> list[str]:
+def notes(data: ex.Data) -> list[str]:
     """What the published formula gives."""
     summary = data["summary"]
     rows_ = "; ".join(
@@ -161,7 +148,7 @@ def notes(data: Data) -> list[str]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "duality-gap",
     "Gridworld 6 x 6: the duality gap",
     run,

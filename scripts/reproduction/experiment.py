@@ -11,18 +11,16 @@ gap, certified in closed form.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.stats import t as student
 
 from rlfd_gym import RLfDProblem, TabularMDP, solve_exact, solve_smd
-from rlfd_gym._files import write as write_file
 from rlfd_gym.problem.solution import History
+from rlfd_gym.report import half_width, write_csv
 
 PAPER, THEOREM, EXACT = "paper's setting", "theorem's steps", "exact"
 WAYS = (PAPER, THEOREM, EXACT)
@@ -147,7 +145,6 @@ def solve_by_theorem(
 def solve_exactly(problem: RLfDProblem) -> Answer:
     """The exact solution, as an answer of one run."""
     solution = solve_exact(problem)
-    assert solution.cost is not None
     assert solution.value is not None
     vectors = (solution.cost, solution.value, solution.occupancy)
     return Answer(*(v[None] for v in vectors), gap=solution.duality_gap, n_iterations=solution.n_iterations)
@@ -157,25 +154,19 @@ def _smd(problem: RLfDProblem, steps: int, n_runs: int, seed: int, jobs: int, pr
     solution = solve_smd(problem, steps, n_runs=n_runs, n_jobs=jobs, seed=seed, progress_bar=progress, **options)
     if not solution.finished:
         raise KeyboardInterrupt("interrupted: nothing of this experiment is kept")
-    runs = [state.average for state in solution.state.runs]
-    averages = (np.array([getattr(run, name) for run in runs]) for name in ("cost", "value", "occupancy"))
+    points = [checkpoint.average for checkpoint in solution.state.runs]
+    averages = (np.array(column) for column in zip(*points, strict=True))
     return Answer(*averages, gap=solution.duality_gap, n_iterations=solution.n_iterations, history=solution.history)
 
 
 def interval(values: np.ndarray, axis: int = 0) -> tuple[Any, Any]:
-    """(mean, half width of its 95% confidence interval); the half width of a single value is nan.
+    """Return (mean, half width of its 95% confidence interval); the half width of a single value is nan.
 
     >>> float(interval(np.array([1.0, 2.0, 3.0]))[0])
     2.0
     """
     array = np.asarray(values, dtype=np.float64)
-    n = array.shape[axis]
-    return array.mean(axis=axis), half_width(array.std(axis=axis), n)
-
-
-def half_width(std: Any, n: int) -> Any:
-    """The half width of the 95% confidence interval of a mean of n values with this (population) standard deviation."""
-    return student.ppf(0.975, n - 1) * std / np.sqrt(n - 1) if n > 1 else std * np.nan
+    return array.mean(axis=axis), half_width(array.std(axis=axis), array.shape[axis], ddof=0)
 
 
 @dataclass(frozen=True)
@@ -268,12 +259,8 @@ def table_of(records: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def write_table(path: Path, table: Table) -> None:
-    """A table as CSV, whole or not at all."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
-    write_file(path, text.getvalue().encode())
+    """Write a table as CSV, whole or not at all."""
+    write_csv(path, list(table), zip(*(column.tolist() for column in table.values()), strict=True))
 
 
 def read_table(path: Path) -> Table:

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from rlfd_gym import TabularMDP
 from rlfd_gym.envs import WindyGridworldEnv
+from rlfd_gym.report.plots import GOAL
 
 STOPPED_AFTER = 3
 WHITE = 0.1  # costs below this are drawn nearly white
@@ -69,11 +70,6 @@ def stopped_expert(mdp: TabularMDP, cost: np.ndarray, steps: int = STOPPED_AFTER
     )
 
 
-def likely_actions(mdp: TabularMDP, policy: np.ndarray) -> np.ndarray:
-    """The most likely action of each state, as the paper draws policies."""
-    return np.asarray(policy).reshape(mdp.n_states, mdp.n_actions).argmax(axis=1)
-
-
 def white_share(cost: np.ndarray) -> float:
     """The share of pairs whose cost is nearly zero."""
     return float((np.abs(cost) < WHITE).mean())
@@ -93,7 +89,7 @@ def pairs_of_other_walls(env: WindyGridworldEnv) -> int:
     """
     moves = np.array([(1, 0), (-1, 0), (0, -1), (0, 1)])
     row, column = np.divmod(np.arange(env.mdp.n_states)[:, None], env.width)
-    free = env.cells.ravel()[:, None] != -1
+    free = env.cells.ravel()[:, None] != GOAL
     tables = []
     for published in (True, False):
         table = np.zeros((env.mdp.n_pairs, env.mdp.n_states))

@@ -11,27 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from reproduction import experiment as ex
 from reproduction import grids
-from reproduction.experiment import (
-    EXACT,
-    PAPER,
-    THEOREM,
-    WAYS,
-    Answer,
-    Claim,
-    Data,
-    Experiment,
-    Settings,
-    Table,
-    interval,
-    judge,
-    rows,
-    solve_as_paper,
-    solve_by_theorem,
-    solve_exactly,
-    table_of,
-    value,
-)
 from rlfd_gym import RLfDProblem
 from rlfd_gym.envs import WindyGridworldEnv
 from rlfd_gym.problem.solution import History
@@ -59,27 +40,27 @@ def problem_of(env: WindyGridworldEnv, expert: np.ndarray, alpha: float) -> RLfD
     return RLfDProblem(env.mdp, expert, env.partial_prior(0.5, seed=0), alpha)
 
 
-def run(settings: Settings) -> Data:
+def run(settings: ex.Settings) -> ex.Data:
     """Solve for each α in each way."""
     env = grids.world()
     mdp = env.mdp
     expert = grids.stopped_expert(mdp, env.cost)
-    pairs: Table = {"state": np.asarray(mdp.pair_states), "action": np.asarray(mdp.pair_actions)}
+    pairs: ex.Table = {"state": np.asarray(mdp.pair_states), "action": np.asarray(mdp.pair_actions)}
     pairs |= {"expert": expert.policy, "optimum": mdp.optimal(env.cost).policy, "prior": env.partial_prior(0.5, seed=0)}
-    answers: dict[tuple[float, str], Answer] = {}
+    answers: dict[tuple[float, str], ex.Answer] = {}
     changes = []
     n_iterations, every = 100_000, 200
     for alpha in ALPHAS:
         problem = problem_of(env, expert.occupancy, alpha)
-        answers[alpha, PAPER] = paper = solve_as_paper(
+        answers[alpha, ex.PAPER] = paper = ex.solve_as_paper(
             problem, settings, n_iterations, settings.pick(20, 4), record_every=every
         )
         if not len(paper.history):  # the published code's estimators keep none
-            paper = solve_as_paper(problem, settings, n_iterations, 4, record_every=every, estimator="unbiased")
-        answers[alpha, THEOREM] = solve_by_theorem(
+            paper = ex.solve_as_paper(problem, settings, n_iterations, 4, record_every=every, estimator="unbiased")
+        answers[alpha, ex.THEOREM] = ex.solve_by_theorem(
             problem, settings, settings.pick(4, 2), n_iterations=settings.pick(40_000_000, 500_000)
         )
-        answers[alpha, EXACT] = solve_exactly(problem)
+        answers[alpha, ex.EXACT] = ex.solve_exactly(problem)
         changes.append(_changes(alpha, paper.history))
     for (alpha, way), answer in answers.items():
         pairs[_column("cost", way, alpha)] = answer.cost
@@ -87,20 +68,20 @@ def run(settings: Settings) -> Data:
     other = RLfDProblem(mdp, expert.occupancy, grids.per_pair_prior(env, 0), ALPHAS[0])
     data = {
         "pairs": pairs,
-        "summary": table_of(_record(env, alpha, way, answer, answers[0.0, way]) for (alpha, way), answer in
+        "summary": ex.table_of(_record(env, alpha, way, answer, answers[0.0, way]) for (alpha, way), answer in
                             answers.items()),
-        "experts": table_of(_expert_record(env, steps) for steps in (1, 2, 3, 4, 6)),
-        "per_pair_prior": table_of([{
+        "experts": ex.table_of(_expert_record(env, steps) for steps in (1, 2, 3, 4, 6)),
+        "per_pair_prior": ex.table_of([{
             "alpha": other.alpha,
-            "per_pair": mdp.expected_cost(solve_exactly(other).policy(mdp), env.cost),
-            "per_state": mdp.expected_cost(answers[ALPHAS[0], EXACT].policy(mdp), env.cost),
+            "per_pair": mdp.expected_cost(ex.solve_exactly(other).policy(mdp), env.cost),
+            "per_state": mdp.expected_cost(answers[ALPHAS[0], ex.EXACT].policy(mdp), env.cost),
             "other_walls": grids.pairs_of_other_walls(env),
         }]),
     }  # fmt: skip
     return data | {"changes": {name: np.concatenate([own[name] for own in changes]) for name in changes[0]}}
 
 
-def _changes(alpha: float, history: History) -> Table:
+def _changes(alpha: float, history: History) -> ex.Table:
     """What was recorded for one α."""
     return {
         "alpha": np.full(len(history), alpha), "iteration": history.iteration, "cost": history.change_cost,
@@ -112,11 +93,11 @@ def _column(kind: str, way: str, alpha: float) -> str:
     return f"{kind}, {way}, {alpha:g}"
 
 
-def _record(env: WindyGridworldEnv, alpha: float, way: str, answer: Answer, imitation: Answer) -> dict[str, Any]:
+def _record(env: WindyGridworldEnv, alpha: float, way: str, answer: ex.Answer, imitation: ex.Answer) -> dict[str, Any]:
     mdp = env.mdp
     policy = answer.policy(mdp)
-    run_cost, run_half = interval(answer.run_costs(mdp, env.cost))
-    same = grids.likely_actions(mdp, policy) == grids.likely_actions(mdp, imitation.policy(mdp))
+    run_cost, run_half = ex.interval(answer.run_costs(mdp, env.cost))
+    same = mdp.likely_actions(policy) == mdp.likely_actions(imitation.policy(mdp))
     moving = env.cells.ravel() != -1
     return {
         "alpha": alpha, "way": way, "gap": answer.gap, "n_iterations": answer.n_iterations, "n_runs": answer.n_runs,
@@ -134,7 +115,7 @@ def _expert_record(env: WindyGridworldEnv, steps: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def draw_grids(data: Data) -> Any:
+def draw_grids(data: ex.Data) -> Any:
     """Environment, optimal and expert policy."""
     env = grids.world()
     grid = Grid.of_env(env)
@@ -142,20 +123,20 @@ def draw_grids(data: Data) -> Any:
     figure, axes = new_figure(1, 3, size=(8.4, 3.2))
     draw_world(axes[0, 0], grid)
     axes[0, 0].set_title("environment")
-    share = value(data["experts"], "regret_share", steps=grids.STOPPED_AFTER)
+    share = ex.value(data["experts"], "regret_share", steps=grids.STOPPED_AFTER)
     for axis, name, title in zip(axes[0, 1:], ("optimum", "expert"), ("optimal policy", "expert"), strict=True):
         draw_policy(axis, grid, env.mdp, data["pairs"][name])
         axis.set_title(title if name == "optimum" else f"{title}: {share:.0%} of the way to random")
     return figure
 
 
-def draw_costs(data: Data) -> Any:
+def draw_costs(data: ex.Data) -> Any:
     """The learned cost per action (rows) and α (columns), in the paper's setting and exactly."""
     env = grids.world()
     grid = Grid.of_env(env)
     assert grid is not None
     figure, axes = new_figure(4, 8, size=(11.0, 6.2))
-    for block, way in enumerate((PAPER, EXACT)):
+    for block, way in enumerate((ex.PAPER, ex.EXACT)):
         for k, alpha in enumerate(ALPHAS):
             for action, name in enumerate(ACTIONS):
                 axis = axes[action, 4 * block + k]
@@ -169,26 +150,26 @@ def draw_costs(data: Data) -> Any:
     return figure
 
 
-def draw_policies(data: Data) -> Any:
+def draw_policies(data: ex.Data) -> Any:
     """The apprentice's policy per way (rows) and α (columns)."""
     env = grids.world()
     grid = Grid.of_env(env)
     assert grid is not None
     figure, axes = new_figure(3, 4, size=(9.6, 7.4))
-    for row, way in enumerate(WAYS):
+    for row, way in enumerate(ex.WAYS):
         for axis, alpha in zip(axes[row], ALPHAS, strict=True):
             draw_policy(axis, grid, env.mdp, data["pairs"][_column("policy", way, alpha)])
-            axis.set_title(f"α = {alpha:g}, gap {value(data['summary'], 'gap', way=way, alpha=alpha):.1g}")
+            axis.set_title(f"α = {alpha:g}, gap {ex.value(data['summary'], 'gap', way=way, alpha=alpha):.1g}")
         axes[row, 0].set_ylabel(way)
     return figure
 
 
-def draw_convergence(data: Data) -> Any:
+def draw_convergence(data: ex.Data) -> Any:
     """ℓ1 changes of the averages, and the duality gap beside them."""
     figure, axes = new_figure(1, 4, size=(10.4, 3.0), sharey=True)
     names = {"cost": ("c", BLUE), "value": ("u", ORANGE), "occupancy": ("μ", GREEN)}
     for axis, alpha in zip(axes[0], ALPHAS, strict=True):
-        own = rows(data["changes"], alpha=alpha)
+        own = ex.rows(data["changes"], alpha=alpha)
         for column, (symbol, colour) in names.items():
             axis.loglog(own["iteration"], own[column], color=colour, linewidth=1, label=f"ℓ1 change of {symbol}")
         axis.loglog(own["iteration"], own["gap"], color="black", linestyle="--", label="duality gap")
@@ -199,25 +180,25 @@ def draw_convergence(data: Data) -> Any:
     return figure
 
 
-def _late(data: Data, column: str) -> np.ndarray:
+def _late(data: ex.Data, column: str) -> np.ndarray:
     """The mean of a recorded column over the last tenth of the iterations, for each α."""
     result = []
     for alpha in ALPHAS:
-        own = rows(data["changes"], alpha=alpha)
+        own = ex.rows(data["changes"], alpha=alpha)
         result.append(own[column][-max(1, len(own[column]) // 10) :].mean())
     return np.array(result)
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: ex.Data) -> list[ex.Claim]:
     """What the paper says about the gridworld."""
     summary = data["summary"]
     by_way = {
-        way: {name: np.array([value(summary, name, way=way, alpha=alpha) for alpha in ALPHAS])
+        way: {name: np.array([ex.value(summary, name, way=way, alpha=alpha) for alpha in ALPHAS])
               for name in ("white", "error", "alike", "gap")}
-        for way in (PAPER, EXACT)
+        for way in (ex.PAPER, ex.EXACT)
     }  # fmt: skip
     white, error, alike = ({way: own[name] for way, own in by_way.items()} for name in ("white", "error", "alike"))
-    n_used = {PAPER: 4, EXACT: 3}  # exactly, the cost at α = 0 is not unique
+    n_used = {ex.PAPER: 4, ex.EXACT: 3}  # exactly, the cost at α = 0 is not unique
     whiter = {way: bool((np.diff(share[: n_used[way]]) <= 0).all()) for way, share in white.items()}
     closer = {way: bool((np.diff(size[: n_used[way]]) >= 0).all()) for way, size in error.items()}
     helped = {way: bool((size[1:3] < size[3]).all()) for way, size in error.items()}
@@ -228,49 +209,50 @@ def claims(data: Data) -> list[Claim]:
     nearer = bool(late["gap"][0] < late["gap"][1:].min())
     order = "α = " + ", ".join(f"{alpha:g}" for alpha in ALPHAS)
     return [
-        Claim(
+        ex.Claim(
             "fig:effect-reg", "As α increases, more of the learned cost is nearly zero.",
-            f"share of pairs below {grids.WHITE:g}: {_percent(white[PAPER])} ({order})",
-            f"{_percent(white[EXACT][:3])} (α > 0)",
-            judge(whiter[PAPER], whiter[EXACT]),
+            f"share of pairs below {grids.WHITE:g}: {_percent(white[ex.PAPER])} ({order})",
+            f"{_percent(white[ex.EXACT][:3])} (α > 0)",
+            ex.judge(whiter[ex.PAPER], whiter[ex.EXACT]),
             "The prior is zero on most pairs, and α pulls the cost to it. At α = 0 this expert, who takes every action "
             "with some probability, is explained only by costs that tell no policies apart.",
         ),
-        Claim(
+        ex.Claim(
             "fig:effect-reg", "As α increases, the learned cost approximates the true one better.",
-            f"mean |c - true|: {_list(error[PAPER])} ({order})",
-            f"{_list(error[EXACT][:3])} (α > 0)",
-            judge(closer[PAPER], closer[EXACT]),
+            f"mean |c - true|: {_list(error[ex.PAPER])} ({order})",
+            f"{_list(error[ex.EXACT][:3])} (α > 0)",
+            ex.judge(closer[ex.PAPER], closer[ex.EXACT]),
             "The prior is right on most pairs; it knows half of the obstacles and goals and is zero elsewhere, as the "
             "truth is.",
         ),
-        Claim(
+        ex.Claim(
             "fig:effect-reg-pol", "The policies for α = 0.005 and 0.001 closely resemble that for α = 0.",
-            f"same likely action in {_percent(alike[PAPER][1:3])} of the states", _percent(alike[EXACT][1:3]),
-            judge(resembles[PAPER], resembles[EXACT]),
+            f"same likely action in {_percent(alike[ex.PAPER][1:3])} of the states", _percent(alike[ex.EXACT][1:3]),
+            ex.judge(resembles[ex.PAPER], resembles[ex.EXACT]),
             f"Closely: at least {ALIKE:.0%} of the states that are not goals. Gaps of the runs' average are "
-            f"{_list(by_way[PAPER]['gap'])} ({order}).",
+            f"{_list(by_way[ex.PAPER]['gap'])} ({order}).",
         ),
-        Claim(
+        ex.Claim(
             "fig:effect-reg-pol", "Even these small α align the cost more closely with the true one than α = 0 does.",
-            f"mean |c - true|: {_list(error[PAPER][1:3])} against {error[PAPER][3]:.2f}",
-            f"{_list(error[EXACT][1:3])} against {error[EXACT][3]:.2f}", judge(helped[PAPER], helped[EXACT]),
+            f"mean |c - true|: {_list(error[ex.PAPER][1:3])} against {error[ex.PAPER][3]:.2f}",
+            f"{_list(error[ex.EXACT][1:3])} against {error[ex.EXACT][3]:.2f}",
+            ex.judge(helped[ex.PAPER], helped[ex.EXACT]),
             "At α = 0 every cost that explains the expert is optimal; which one comes out is the algorithm's choice.",
         ),
-        Claim(
+        ex.Claim(
             "fig:effect-reg-conv", "All α have comparable convergence of u and μ (ℓ1 change per iteration).",
             f"largest over smallest change at the end: u {ratio['value']:.1f}, μ {ratio['occupancy']:.1f}",
             f"gaps differ by {ratio['gap']:.1f}",
-            judge(ratio["value"] <= COMPARABLE and ratio["occupancy"] <= COMPARABLE, ratio["gap"] <= COMPARABLE,
-                  "convergence means the ℓ1 change of averages, which is O(1/t) by construction",
-                  max(ratio["value"], ratio["occupancy"]) <= COMPARABLE),
+            ex.judge(ratio["value"] <= COMPARABLE and ratio["occupancy"] <= COMPARABLE, ratio["gap"] <= COMPARABLE,
+                     "convergence means the ℓ1 change of averages, which is O(1/t) by construction",
+                     max(ratio["value"], ratio["occupancy"]) <= COMPARABLE),
             f"Comparable: within a factor of {COMPARABLE:g}.",
         ),
-        Claim(
+        ex.Claim(
             "fig:effect-reg-conv", "c converges faster for α = 0.1 than for smaller α.",
             f"ℓ1 change of c at the end: {_list(late['cost'], '.1e')} ({order})",
             f"duality gap at the end, mean over runs: {_list(late['gap'], '.2g')}",
-            judge(faster, nearer),
+            ex.judge(faster, nearer),
             "Both in the paper's setting. A larger α forgets the random start sooner, at the rate 2αη a step; the "
             "change of an average over t iterations is O(1/t) for every α and no measure of optimality.",
         ),
@@ -285,14 +267,14 @@ def _list(numbers: np.ndarray, form: str = ".2f") -> str:
     return ", ".join(f"{number:{form}}" for number in numbers)
 
 
-def notes(data: Data) -> list[str]:
+def notes(data: ex.Data) -> list[str]:
     """The expert, the prior, the walls, and the averages."""
     experts = data["experts"]
-    used = rows(experts, steps=grids.STOPPED_AFTER)
-    first = rows(experts, steps=1)
+    used = ex.rows(experts, steps=grids.STOPPED_AFTER)
+    first = ex.rows(experts, steps=1)
     extra = {name: column[0] for name, column in data["per_pair_prior"].items()}
-    paper = rows(rows(data["summary"], way=PAPER), alpha=0.1)
-    theorem = rows(data["summary"], way=THEOREM)
+    paper = ex.rows(ex.rows(data["summary"], way=ex.PAPER), alpha=0.1)
+    theorem = ex.rows(data["summary"], way=ex.THEOREM)
     return [
         f"The expert is the policy of an interior-point solver stopped after {grids.STOPPED_AFTER} steps, and that "
         f"policy's own occupancy: true cost {used['true_cost'][0]:.3f}, optimum {used['optimum'][0]:.3f}, random moves "
@@ -312,7 +294,7 @@ def notes(data: Data) -> list[str]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "gridworld",
     "Gridworld: learned costs and policies",
     run,

@@ -11,26 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from reproduction import experiment as ex
 from reproduction import shop
-from reproduction.experiment import (
-    ESTIMATORS,
-    EXACT,
-    PAPER,
-    THEOREM,
-    Answer,
-    Claim,
-    Data,
-    Experiment,
-    Settings,
-    interval,
-    judge,
-    rows,
-    solve_as_paper,
-    solve_by_theorem,
-    solve_exactly,
-    table_of,
-    value,
-)
 from rlfd_gym import RLfDProblem
 from rlfd_gym.envs import InventoryEnv
 from rlfd_gym.report.plots import COLOURS, legend_below, new_figure
@@ -42,7 +24,7 @@ NEAR_OPTIMAL = 0.9  # share of the expert's regret that a near-optimal apprentic
 SAME = 0.05  # prices that agree to the one digit that the paper gives
 
 
-def run(settings: Settings) -> Data:
+def run(settings: ex.Settings) -> ex.Data:
     """Solve the instance in all ways, and the forward problem in all four readings of the model."""
     env = shop.paper_shop()
     mdp, truth = env.mdp, env.cost
@@ -50,30 +32,30 @@ def run(settings: Settings) -> Data:
     n_runs, n_iterations = settings.pick(1000, 25), 10_000
     policies = {"optimum": experts["optimal"].policy, "expert": experts["stated"].policy}
     records = []
-    for name, estimator in itertools.product(experts, ESTIMATORS):
+    for name, estimator in itertools.product(experts, ex.ESTIMATORS):
         problem = RLfDProblem(mdp, experts[name].occupancy, env.cost_for(*shop.PRIOR), ALPHA)
-        answer = solve_as_paper(problem, settings, n_iterations, n_runs, estimator=estimator)
-        records.append(_record(env, PAPER, name, estimator, answer))
-        policies[f"{PAPER}, {name} expert, {estimator}"] = answer.policy(mdp)
+        answer = ex.solve_as_paper(problem, settings, n_iterations, n_runs, estimator=estimator)
+        records.append(_record(env, ex.PAPER, name, estimator, answer))
+        policies[f"{ex.PAPER}, {name} expert, {estimator}"] = answer.policy(mdp)
     for name in experts:
         problem = RLfDProblem(mdp, experts[name].occupancy, env.cost_for(*shop.PRIOR), ALPHA)
-        answer = solve_exactly(problem)
-        records.append(_record(env, EXACT, name, "none", answer))
-        policies[f"{EXACT}, {name} expert"] = answer.policy(mdp)
+        answer = ex.solve_exactly(problem)
+        records.append(_record(env, ex.EXACT, name, "none", answer))
+        policies[f"{ex.EXACT}, {name} expert"] = answer.policy(mdp)
         if name == "stated":
-            answer = solve_by_theorem(problem, settings, 4, n_iterations=settings.pick(50_000_000, 500_000))
-            records.append(_record(env, THEOREM, name, "unbiased", answer))
-            policies[f"{THEOREM}, {name} expert"] = answer.policy(mdp)
+            answer = ex.solve_by_theorem(problem, settings, 4, n_iterations=settings.pick(50_000_000, 500_000))
+            records.append(_record(env, ex.THEOREM, name, "unbiased", answer))
+            policies[f"{ex.THEOREM}, {name} expert"] = answer.policy(mdp)
     text = shop.text_shop()
     return {
-        "answers": table_of(records),
-        "orders": table_of(
+        "answers": ex.table_of(records),
+        "orders": ex.table_of(
             {"policy": label, "state": s, "order": order}
             for label, policy in policies.items()
             for s, order in enumerate(shop.orders(mdp, policy))
         ),
-        "models": table_of(_model(*choice) for choice in itertools.product((False, True), ("truncated", "exact"))),
-        "references": table_of(
+        "models": ex.table_of(_model(*choice) for choice in itertools.product((False, True), ("truncated", "exact"))),
+        "references": ex.table_of(
             {
                 "model": model,
                 "optimum": own.mdp.optimal(own.cost).expected_cost,
@@ -84,9 +66,9 @@ def run(settings: Settings) -> Data:
     }
 
 
-def _record(env: InventoryEnv, way: str, expert: str, estimator: str, answer: Answer) -> dict[str, Any]:
-    prices, half = interval(shop.recovered(env, answer.costs))
-    run_cost, run_half = interval(answer.run_costs(env.mdp, env.cost))
+def _record(env: InventoryEnv, way: str, expert: str, estimator: str, answer: ex.Answer) -> dict[str, Any]:
+    prices, half = ex.interval(shop.recovered(env, answer.costs))
+    run_cost, run_half = ex.interval(answer.run_costs(env.mdp, env.cost))
     record = {"way": way, "expert": expert, "estimator": estimator}
     for name, mean, width in zip(shop.PRICES, prices, half, strict=True):
         record |= {name: mean, f"{name}_half": width}
@@ -107,17 +89,17 @@ def _model(limit_orders: bool, expected_sales: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def draw_policies(data: Data) -> Any:
+def draw_policies(data: ex.Data) -> Any:
     """The policies as in the paper: a cell per stock level, coloured by the order."""
     shown = {
         "optimum": "optimum",
         "expert (5, 8, 15)": "expert",
-        "apprentice, paper's setting": f"{PAPER}, stated expert, unbiased",
-        "apprentice, theorem's steps": f"{THEOREM}, stated expert",
-        "apprentice, exact": f"{EXACT}, stated expert",
-        "published code, optimal expert": f"{PAPER}, optimal expert, overwrite",
+        "apprentice, paper's setting": f"{ex.PAPER}, stated expert, unbiased",
+        "apprentice, theorem's steps": f"{ex.THEOREM}, stated expert",
+        "apprentice, exact": f"{ex.EXACT}, stated expert",
+        "published code, optimal expert": f"{ex.PAPER}, optimal expert, overwrite",
     }
-    table = np.array([rows(data["orders"], policy=label)["order"] for label in shown.values()])
+    table = np.array([ex.rows(data["orders"], policy=label)["order"] for label in shown.values()])
     figure, axes = new_figure(size=(7.4, 3.2))
     axis = axes[0, 0]
     image = axis.imshow(table, cmap="viridis", vmin=0, vmax=15, aspect="auto")
@@ -131,14 +113,14 @@ def draw_policies(data: Data) -> Any:
     return figure
 
 
-def draw_prices(data: Data) -> Any:
+def draw_prices(data: ex.Data) -> Any:
     """The recovered prices, each way, with 95% intervals."""
     answers = data["answers"]
     shown = {
-        "paper's setting": dict(way=PAPER, expert="stated", estimator="unbiased"),
-        "theorem's steps": dict(way=THEOREM, expert="stated"),
-        "exact": dict(way=EXACT, expert="stated"),
-        "published code, optimal expert": dict(way=PAPER, expert="optimal", estimator="overwrite"),
+        "paper's setting": dict(way=ex.PAPER, expert="stated", estimator="unbiased"),
+        "theorem's steps": dict(way=ex.THEOREM, expert="stated"),
+        "exact": dict(way=ex.EXACT, expert="stated"),
+        "published code, optimal expert": dict(way=ex.PAPER, expert="optimal", estimator="overwrite"),
     }
     figure, axes = new_figure(1, 3, size=(7.8, 2.8))
     for k, (axis, name) in enumerate(zip(axes[0], shop.PRICES, strict=True)):
@@ -146,7 +128,7 @@ def draw_prices(data: Data) -> Any:
         for label, (height, colour) in (lines | {"prior": (shop.PRIOR[k], "prior")}).items():
             axis.axhline(height, color=COLOURS[colour], linestyle="--", linewidth=1.1, label=label)
         for x, (label, wanted) in enumerate(shown.items()):
-            mean, half = (value(answers, column, **wanted) for column in (name, f"{name}_half"))
+            mean, half = (ex.value(answers, column, **wanted) for column in (name, f"{name}_half"))
             colour = COLOURS.get(label, COLOURS["random"])
             axis.errorbar(x, mean, half, color=colour, marker="o", capsize=3, linestyle="none", label=label)
         axis.set_title(shop.PRICE_NAMES[k])
@@ -157,75 +139,79 @@ def draw_prices(data: Data) -> Any:
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: ex.Data) -> list[ex.Claim]:
     """What the paper says about the single instance."""
     models, answers, references = data["models"], data["answers"], data["references"]
-    paper = value(models, "level", orders="up to M", sales="truncated")
-    text = value(models, "level", orders="up to M - s", sales="exact")
+    paper = ex.value(models, "level", orders="up to M", sales="truncated")
+    text = ex.value(models, "level", orders="up to M - s", sales="exact")
     capacity = 15
     condition = "the expected sales are summed over demands up to M only"
     by_model = f"{paper} (sales summed up to M)", f"{text} (exact expected sales)"
-    expert_levels = [value(models, "expert_level", orders=o, sales=s)
+    expert_levels = [ex.value(models, "expert_level", orders=o, sales=s)
                      for o, s in (("up to M", "truncated"), ("up to M - s", "exact"))]  # fmt: skip
     result = [
-        Claim(
+        ex.Claim(
             "fig:inventory_opt_pol", "The optimal policy restocks to 14 units.", *by_model,
-            judge(paper == 14, text == 14, condition, paper == 14),
+            ex.judge(paper == 14, text == 14, condition, paper == 14),
             f"Leaving demands above M = {capacity} out of E[min(s+a, D)] makes the last unit worth less than it is; "
             f"with the expectation taken exactly the optimum orders up to {text}.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_opt_pol", "The optimal policy avoids the full capacity, because of the holding cost.",
             *by_model,
-            judge(0 < paper < capacity, 0 < text < capacity, condition, 0 < paper < capacity),
+            ex.judge(0 < paper < capacity, 0 < text < capacity, condition, 0 < paper < capacity),
             f"With exact sales the level is {text} of {capacity}, with the same holding cost.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_subopt_pol", "The expert who overrates the holding cost keeps a reduced stock.",
             f"{expert_levels[0]} against {paper}", f"{expert_levels[1]} against {text}",
-            judge(0 <= expert_levels[0] < paper, 0 <= expert_levels[1] < text),
+            ex.judge(0 <= expert_levels[0] < paper, 0 <= expert_levels[1] < text),
             "An optimal policy for (5, 8, 15), in either reading of the model.",
         ),
         _same_policy(data),
     ]  # fmt: skip
-    found = {key: rows(answers, way=w, expert=e, estimator=s) for key, (w, e, s) in {
-        "paper": (PAPER, "stated", "unbiased"), "exact": (EXACT, "stated", "none"),
-        "published": (PAPER, "optimal", "overwrite")}.items()}  # fmt: skip
+    found = {key: ex.rows(answers, way=w, expert=e, estimator=s) for key, (w, e, s) in {
+        "paper": (ex.PAPER, "stated", "unbiased"), "exact": (ex.EXACT, "stated", "none"),
+        "published": (ex.PAPER, "optimal", "overwrite")}.items()}  # fmt: skip
     prices = {key: np.array([row[name][0] for name in shop.PRICES]) for key, row in found.items()}
     near = {key: bool(np.abs(p - PUBLISHED_PRICES).max() <= SAME) for key, p in prices.items()}
-    result.append(Claim(
+    result.append(ex.Claim(
         "fig:inventory_apprentice_pol", "The recovered parameters are (3.4, 2.3, 14.1).",
         _prices(prices["paper"]), _prices(prices["exact"]),
-        judge(near["paper"], near["exact"], "the expert is optimal and coinciding sampled indices overwrite each other",
-              near["published"]),
+        ex.judge(near["paper"], near["exact"],
+                 "the expert is optimal and coinciding sampled indices overwrite each other", near["published"]),
         f"The published code with the optimal expert gives {_prices(prices['published'])}; "
         f"the exact optimum is within {np.abs(prices['exact'] - shop.PRIOR).max():.2f} of the prior (4, 2, 14).",
     ))  # fmt: skip
-    optimum, expert = (value(references, name, model="figures") for name in ("optimum", "expert"))
+    optimum, expert = (ex.value(references, name, model="figures") for name in ("optimum", "expert"))
     removed = {key: (expert - row["true_cost"][0]) / (expert - optimum) for key, row in found.items()}
-    result.append(Claim(
+    result.append(ex.Claim(
         "fig:inventory_apprentice_pol", "The method recovers a near-optimal policy from the suboptimal expert.",
         f"{removed['paper']:.0%} of the expert's regret removed", f"{removed['exact']:.0%} removed",
-        judge(removed["paper"] >= NEAR_OPTIMAL, removed["exact"] >= NEAR_OPTIMAL),
+        ex.judge(removed["paper"] >= NEAR_OPTIMAL, removed["exact"] >= NEAR_OPTIMAL),
         f"Near-optimal: at least {NEAR_OPTIMAL:.0%} removed. The paper's setting stops at a gap of "
         f"{found['paper']['gap'][0]:.1f}; the optimum of that problem removes {removed['exact']:.0%}.",
     ))  # fmt: skip
     return result
 
 
-def _same_policy(data: Data) -> Claim:
+def _same_policy(data: ex.Data) -> ex.Claim:
     """Identical to the optimal policy but for the last five states."""
-    optimum = rows(data["orders"], policy="optimum")["order"]
-    labels = (f"{PAPER}, stated expert, unbiased", f"{EXACT}, stated expert", f"{PAPER}, optimal expert, overwrite")
-    differ = [np.flatnonzero(rows(data["orders"], policy=label)["order"] != optimum) for label in labels]
+    optimum = ex.rows(data["orders"], policy="optimum")["order"]
+    labels = (
+        f"{ex.PAPER}, stated expert, unbiased",
+        f"{ex.EXACT}, stated expert",
+        f"{ex.PAPER}, optimal expert, overwrite",
+    )
+    differ = [np.flatnonzero(ex.rows(data["orders"], policy=label)["order"] != optimum) for label in labels]
     early = [int((states < len(optimum) - 5).sum()) for states in differ]
-    return Claim(
+    return ex.Claim(
         "fig:inventory_apprentice_pol",
         "The learned policy is identical to the optimal one except in the last five states.",
         f"{early[0]} of the first {len(optimum) - 5} states differ",
         f"{early[1]} of the first {len(optimum) - 5} differ",
-        judge(early[0] == 0, early[1] == 0, "the expert is optimal and coinciding sampled indices overwrite each other",
-              early[2] == 0),
+        ex.judge(early[0] == 0, early[1] == 0,
+                 "the expert is optimal and coinciding sampled indices overwrite each other", early[2] == 0),
         f"With the published code and the optimal expert {early[2]} of the first {len(optimum) - 5} states differ.",
     )  # fmt: skip
 
@@ -234,9 +220,9 @@ def _prices(prices: np.ndarray) -> str:
     return "(" + ", ".join(f"{price:.2f}" for price in prices) + ")"
 
 
-def notes(data: Data) -> list[str]:
+def notes(data: ex.Data) -> list[str]:
     """What the models are, and what the averages hide."""
-    answer = rows(data["answers"], way=PAPER, expert="stated", estimator="unbiased")
+    answer = ex.rows(data["answers"], way=ex.PAPER, expert="stated", estimator="unbiased")
     models = "; ".join(
         f"orders {o}, {s} sales: {n} pairs, raw cost [{low:.2f}, {high:.2f}], optimum orders up to {level}"
         for o, s, n, low, high, level in zip(
@@ -252,7 +238,7 @@ def notes(data: Data) -> list[str]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "inventory",
     "Inventory: the single instance",
     run,

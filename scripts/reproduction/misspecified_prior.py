@@ -11,26 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from reproduction import experiment as ex
 from reproduction import shop
-from reproduction.experiment import (
-    EXACT,
-    PAPER,
-    THEOREM,
-    WAYS,
-    Answer,
-    Claim,
-    Data,
-    Experiment,
-    Settings,
-    Table,
-    interval,
-    judge,
-    rows,
-    solve_as_paper,
-    solve_by_theorem,
-    solve_exactly,
-    table_of,
-)
 from rlfd_gym import RLfDProblem
 from rlfd_gym.report.plots import COLOURS, draw_band, legend_below, new_figure
 
@@ -42,7 +24,7 @@ PUBLISHED_LEAST_ORDER_COST_BELOW_2 = -3.5203  # least published order cost for �
 NULL = 1e-3  # an ℓ1 distance over 256 pairs that counts as none
 
 
-def run(settings: Settings) -> Data:
+def run(settings: ex.Settings) -> ex.Data:
     """One row per ζ, draw and way."""
     env = shop.paper_shop()
     expert = env.mdp.optimal(env.cost).occupancy
@@ -54,22 +36,22 @@ def run(settings: Settings) -> Data:
         k, draw, way = case
         prices = np.array(shop.TRUTH) + zetas[k] * SCALE * noise[k, draw]
         problem = RLfDProblem(env.mdp, expert, env.cost_for(*prices), ALPHA)
-        if way == PAPER:
+        if way == ex.PAPER:
             seed = settings.seed + 1 + k * N_DRAWS + draw
-            answer = solve_as_paper(problem, settings, 10_000, settings.pick(20, 4), seed=seed, n_jobs=1)
-        elif way == THEOREM:
+            answer = ex.solve_as_paper(problem, settings, 10_000, settings.pick(20, 4), seed=seed, n_jobs=1)
+        elif way == ex.THEOREM:
             steps = settings.pick(10_000_000, 300_000)
-            answer = solve_by_theorem(problem, settings, 1, n_iterations=steps, n_jobs=1, progress_bar=False)
+            answer = ex.solve_by_theorem(problem, settings, 1, n_iterations=steps, n_jobs=1, progress_bar=False)
         else:
-            answer = solve_exactly(problem)
+            answer = ex.solve_exactly(problem)
         return {"zeta": zetas[k], "draw": draw, "way": way} | _record(env, prices, answer)
 
-    cases = [(k, draw, way) for way in WAYS for k in range(len(zetas)) for draw in range(N_DRAWS)
-             if way != THEOREM or zetas[k] in few]  # fmt: skip
-    return {"sweep": table_of(settings.map(solve, cases, "misspecified priors"))}
+    cases = [(k, draw, way) for way in ex.WAYS for k in range(len(zetas)) for draw in range(N_DRAWS)
+             if way != ex.THEOREM or zetas[k] in few]  # fmt: skip
+    return {"sweep": ex.table_of(settings.map(solve, cases, "misspecified priors"))}
 
 
-def _record(env: Any, prices: np.ndarray, answer: Answer) -> dict[str, float]:
+def _record(env: Any, prices: np.ndarray, answer: ex.Answer) -> dict[str, float]:
     found = shop.recovered(env, answer.cost)
     return (
         {f"prior_{name}": price for name, price in zip(shop.PRICES, prices, strict=True)}
@@ -78,24 +60,24 @@ def _record(env: Any, prices: np.ndarray, answer: Answer) -> dict[str, float]:
     )
 
 
-def _by_zeta(table: Table, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _by_zeta(table: ex.Table, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(ζ, mean over draws, half width)."""
     zetas = np.unique(table["zeta"])
-    mean, half = zip(*(interval(table[column][table["zeta"] == zeta]) for zeta in zetas), strict=True)
+    mean, half = zip(*(ex.interval(table[column][table["zeta"] == zeta]) for zeta in zetas), strict=True)
     return zetas, np.array(mean), np.array(half)
 
 
-def draw(data: Data) -> Any:
+def draw(data: ex.Data) -> Any:
     """Recovered prices and ℓ1 distance against ζ."""
     figure, axes = new_figure(1, 4, size=(10.4, 2.9))
     panels = [*zip(shop.PRICES, shop.PRICE_NAMES, shop.TRUTH, strict=True), ("l1", "distance to the true cost", None)]
     for axis, (column, title, truth) in zip(axes[0], panels, strict=True):
-        for way in (EXACT, PAPER):
-            zetas, mean, half = _by_zeta(rows(data["sweep"], way=way), column)
+        for way in (ex.EXACT, ex.PAPER):
+            zetas, mean, half = _by_zeta(ex.rows(data["sweep"], way=way), column)
             draw_band(axis, zetas, mean, mean - half, mean + half, color=COLOURS[way], label=way)
-        zetas, mean, half = _by_zeta(rows(data["sweep"], way=THEOREM), column)
-        axis.errorbar(zetas, mean, half, color=COLOURS[THEOREM], marker="s", markersize=4, capsize=2,
-                      linestyle="none", label=THEOREM, zorder=5)  # fmt: skip
+        zetas, mean, half = _by_zeta(ex.rows(data["sweep"], way=ex.THEOREM), column)
+        axis.errorbar(zetas, mean, half, color=COLOURS[ex.THEOREM], marker="s", markersize=4, capsize=2,
+                      linestyle="none", label=ex.THEOREM, zorder=5)  # fmt: skip
         if truth is not None:
             axis.axhline(truth, color=COLOURS["truth"], linestyle="--", linewidth=1.1, label="truth")
         axis.set_title(title)
@@ -106,12 +88,12 @@ def draw(data: Data) -> Any:
     return figure
 
 
-def _growth(table: Table) -> float:
+def _growth(table: ex.Table) -> float:
     """The rank correlation of ℓ1 with ζ, over all draws."""
     return float(spearmanr(table["zeta"], table["l1"]).statistic)
 
 
-def _kept_errors(table: Table) -> np.ndarray:
+def _kept_errors(table: ex.Table) -> np.ndarray:
     """For each price, how much of the prior's error the learned price still has: sums of |error| over all draws."""
     return np.array([
         np.abs(table[name] - truth).sum() / max(np.abs(table[f"prior_{name}"] - truth).sum(), 1e-12)
@@ -119,7 +101,7 @@ def _kept_errors(table: Table) -> np.ndarray:
     ])  # fmt: skip
 
 
-def _cut_priors(table: Table) -> Table:
+def _cut_priors(table: ex.Table) -> ex.Table:
     """The same draws, with the prices of the prior cut to the box in place of the learned ones."""
     env = shop.paper_shop()
     priors = zip(*(table[f"prior_{name}"] for name in shop.PRICES), strict=True)
@@ -127,44 +109,44 @@ def _cut_priors(table: Table) -> Table:
     return table | dict(zip(shop.PRICES, prices.T, strict=True))
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: ex.Data) -> list[ex.Claim]:
     """What the paper says about misspecified priors."""
-    tables = {way: rows(data["sweep"], way=way) for way in (PAPER, EXACT)}
+    tables = {way: ex.rows(data["sweep"], way=way) for way in (ex.PAPER, ex.EXACT)}
     growth = {way: _growth(table) for way, table in tables.items()}
     kept = {way: _kept_errors(table) for way, table in tables.items()}
     null = {way: float(table["l1"][table["zeta"] == 0].mean()) for way, table in tables.items()}
     first = {way: bool(errors[2] < 0.9 * errors[:2].min()) for way, errors in kept.items()}
-    kept["cut"] = _kept_errors(_cut_priors(tables[EXACT]))
+    kept["cut"] = _kept_errors(_cut_priors(tables[ex.EXACT]))
     learned = {way: bool(first[way] and kept[way][2] < 0.9 * kept["cut"][2]) for way in first}
     listed = {way: ", ".join(f"{e:.2f}" for e in errors) for way, errors in kept.items()}
     return [
-        Claim(
+        ex.Claim(
             "fig:inventory_epsilon_l1", "The ℓ1 distance to the true cost increases with ζ.",
-            f"rank correlation {growth[PAPER]:.2f}", f"rank correlation {growth[EXACT]:.2f}",
-            judge(growth[PAPER] > 0.5, growth[EXACT] > 0.5),
+            f"rank correlation {growth[ex.PAPER]:.2f}", f"rank correlation {growth[ex.EXACT]:.2f}",
+            ex.judge(growth[ex.PAPER] > 0.5, growth[ex.EXACT] > 0.5),
             "With an optimal expert the learned cost follows the prior, and the prior moves away as ζ grows.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_epsilon_true_vs_estimate", "Priority is given to the highest cost, the selling price.",
-            f"share of the prior's error kept in (c_o, c_h, c_s): {listed[PAPER]}", listed[EXACT],
-            judge(learned[PAPER], learned[EXACT], "cutting the prior to the box counts as giving priority",
-                  first[PAPER] and first[EXACT]),
+            f"share of the prior's error kept in (c_o, c_h, c_s): {listed[ex.PAPER]}", listed[ex.EXACT],
+            ex.judge(learned[ex.PAPER], learned[ex.EXACT], "cutting the prior to the box counts as giving priority",
+                     first[ex.PAPER] and first[ex.EXACT]),
             "Priority: the selling price keeps less of the prior's error than the other two, and less than without "
             f"learning, by a tenth at least. The prior itself, only cut to the box [-1, 1], keeps {listed['cut']}.",
         ),
-        Claim(
+        ex.Claim(
             "fig:inventory_epsilon_l1", "The differences are never null, because the algorithm is approximate.",
-            f"ℓ1 = {null[PAPER]:.1f} at ζ = 0", f"ℓ1 = {null[EXACT]:.1e} at ζ = 0",
-            judge(null[PAPER] > NULL, null[EXACT] <= NULL),
+            f"ℓ1 = {null[ex.PAPER]:.1f} at ζ = 0", f"ℓ1 = {null[ex.EXACT]:.1e} at ζ = 0",
+            ex.judge(null[ex.PAPER] > NULL, null[ex.EXACT] <= NULL),
             "With the true prior and an optimal expert the optimum is the true cost itself: what remains at ζ = 0 is "
             "the algorithm's error alone.",
         ),
     ]  # fmt: skip
 
 
-def notes(data: Data) -> list[str]:
+def notes(data: ex.Data) -> list[str]:
     """How far the published curve is from the stated experiment."""
-    zero = rows(rows(data["sweep"], way=PAPER), zeta=0.0)
+    zero = ex.rows(ex.rows(data["sweep"], way=ex.PAPER), zeta=0.0)
     small = data["sweep"]["zeta"] < 2
     least = data["sweep"]["prior_c_o"][small].min()
     return [
@@ -175,7 +157,7 @@ def notes(data: Data) -> list[str]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "misspecified-prior",
     "Inventory: misspecified prior",
     run,

@@ -15,7 +15,7 @@ import numpy as np
 
 from reproduction.catalogue import EXPERIMENTS
 from reproduction.experiment import Claim, Data, Experiment, Result, Settings, read_table, table_of, write_table
-from rlfd_gym._files import write as write_file
+from rlfd_gym.report import write as write_file
 from rlfd_gym.report.plots import STYLE, png, save
 
 ROOT = Path(__file__).resolve().parents[2]

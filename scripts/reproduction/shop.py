@@ -44,9 +44,7 @@ def recovered(env: InventoryEnv, cost: np.ndarray) -> np.ndarray:
 
 def orders(mdp: TabularMDP, policy: np.ndarray) -> np.ndarray:
     """The most likely order in each state."""
-    table = np.full((mdp.n_states, mdp.n_actions), -1.0)
-    table[mdp.pair_states, mdp.pair_actions] = policy
-    return table.argmax(axis=1)
+    return mdp.likely_actions(policy)
 
 
 def level(mdp: TabularMDP, policy: np.ndarray) -> int:

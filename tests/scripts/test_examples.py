@@ -52,36 +52,58 @@ def test_saved_demonstrations_policies_and_rewards_come_back(tmp_path):
     assert apprentice <= expert
 
 
-def test_a_log_is_made_and_learned_from_as_the_readme_says(tmp_path):
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """What the README's two commands about logs print, and the folder that they write to."""
+    folder = tmp_path_factory.mktemp("log")
     (command,) = re.findall(
         r"^python scripts/learn_from_log.py ((?:.*\\\n)*.*)$", README.read_text(), flags=re.MULTILINE
     )
-    assert "2497 rows" in run("make_inventory_log.py", "results/shop", cwd=tmp_path)
-    output = run("../learn_from_log.py", *shlex.split(command.replace("\\\n", " ")), cwd=tmp_path)
-    assert re.search(r"used +2,491\n", output)
+    made = run("make_inventory_log.py", "results/shop", cwd=folder)
+    learned = run("../learn_from_log.py", *shlex.split(command.replace("\\\n", " ")), cwd=folder)
+    return made, learned, folder / "results" / "shop"
+
+
+def rows_of(folder, name):
+    return list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
+
+
+def test_the_readmes_log_is_read_and_its_broken_rows_are_counted_by_reason(shop):
+    made, learned, _ = shop
+    assert "2497 rows" in made
+    assert re.search(r"used +2,491\n", learned)
     for reason in ("fields than the header", "stock is missing", "order is no whole number", "among the labels given"):
-        assert f"{reason} 1 (line" in re.sub(" +", " ", output)
-    logged, apprentice, best = (numbers(output, name)[0] for name in ("logged", "apprentice", "best for the prior"))
+        assert f"{reason} 1 (line" in re.sub(" +", " ", learned)
+
+
+def test_the_apprentice_of_the_readmes_log_is_cheaper_than_the_logged_behaviour(shop):
+    _, learned, _ = shop
+    logged, apprentice, best = (numbers(learned, name)[0] for name in ("logged", "apprentice", "best for the prior"))
     assert best <= apprentice < logged
-    folder = tmp_path / "results" / "shop"
+
+
+def test_the_report_on_the_readmes_log_is_one_page_that_loads_nothing(shop):
+    _, _, folder = shop
     page = (folder / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 2
     assert not re.search(r"<script|(src|href)=.(?!data:)", page)
     assert (folder / "path.png").read_bytes().startswith(b"\x89PNG")
-    rows = {
-        name: list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
-        for name in ("cost", "policy", "path", "prior")
-    }
-    prior = {(row["state"], row["action"]): float(row["cost"]) for row in rows["prior"]}
-    assert all(float(row["prior"]) == pytest.approx(prior[row["state"], row["action"]]) for row in rows["cost"])
+
+
+def test_the_tables_of_the_readmes_log_hold_the_prior_a_policy_and_exact_solutions(shop):
+    _, _, folder = shop
+    prior = {(row["state"], row["action"]): float(row["cost"]) for row in rows_of(folder, "prior")}
+    costs = rows_of(folder, "cost")
+    assert all(float(row["prior"]) == pytest.approx(prior[row["state"], row["action"]]) for row in costs)
     chances = Counter()
-    for row in rows["policy"]:
+    for row in rows_of(folder, "policy"):
         chances[row["state"]] += float(row["probability"])
     assert set(chances) == {str(stock) for stock in range(21)}
     assert list(chances.values()) == pytest.approx([1] * 21, abs=1e-4)
-    alphas = [float(row["alpha"]) for row in rows["path"]]
+    path = rows_of(folder, "path")
+    alphas = [float(row["alpha"]) for row in path]
     assert alphas == sorted(alphas)
-    assert max(float(row["duality_gap"]) for row in rows["path"]) < 1e-6
+    assert max(float(row["duality_gap"]) for row in path) < 1e-6
 
 
 @pytest.mark.slow

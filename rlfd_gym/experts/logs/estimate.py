@@ -1,26 +1,29 @@
 r"""From logs alone: the model and the expert, estimated from rows (state, action, next state).
 
-With N(s, a, s') the number of rows and S(s) the states that were seen to follow s, whatever the action,
+With N(s, a, s') the number of rows and S(s) the states that were seen to follow s, whatever the
+action,
 
     P̂(s' | s, a) = (N(s, a, s') + κ) / (N(s, a) + κ |S(s)|)     for s' in S(s), 0 elsewhere,
 
-the posterior mean under a symmetric Dirichlet prior with κ = `smoothing` pseudo-counts on each state of S(s). The prior
-is local so that P̂ stays sparse and leads nowhere that the log has not shown from s. κ = 0, the default, is the maximum
-likelihood estimate; κ > 0 pulls the actions of a state towards each other, which steadies pairs that were seen a few
-times.
+the posterior mean under a symmetric Dirichlet prior with κ = `smoothing` pseudo-counts on each
+state of S(s). The prior is local so that P̂ stays sparse and leads nowhere that the log has not
+shown from s. κ = 0, the default, is the maximum likelihood estimate; κ > 0 pulls the actions of a
+state towards each other, which steadies pairs that were seen a few times.
 
-**What the log does not show** is decided by the caller, and reported. A pair that was never seen is "infeasible" (the
-default: nothing is known about where it leads, so it is no action one may take), or it is feasible and stays in its
-state ("self"), or leads to each state of S(s) alike ("uniform": what the formula says for N = 0). The last two are
-guesses, which an apprentice may come to rely on. A state that was never left (the end of an episode, or of the log)
-stays where it is; where only pairs that were seen are feasible, it gets its first action for that.
+**What the log does not show** is decided by the caller, and reported. A pair that was never seen
+is "infeasible" (the default: nothing is known about where it leads, so it is no action one may
+take), or it is feasible and stays in its state ("self"), or leads to each state of S(s) alike
+("uniform": what the formula says for N = 0). The last two are guesses, which an apprentice may
+come to rely on. A state that was never left (the end of an episode, or of the log) stays where it
+is; where only pairs that were seen are feasible, it gets its first action for that.
 
 **The expert** is the occupancy of whoever acted. From "episodes", each step weighs (1-γ)γᵗ as in
-`rlfd_gym.experts.demonstrations`; only the first 1/(1-γ) steps or so of an episode count. With "policy", μ_E is the occupancy
-under P̂ of π̂(a|s) = N(s, a) / N(s): all rows count alike, and Tγ μ_E = ν₀ holds exactly, but behaviour that depends on
-more than the state is averaged over. Episodes are cut where a bad row interrupts them, or where a row does not begin in
-the state in which the one before ended; they go on under P̂ and π̂ as truncated ones do. Rows behind a cut still count
-for P̂ and π̂.
+`rlfd_gym.experts.demonstrations`; only the first 1/(1-γ) steps or so of an episode count. With
+"policy", μ_E is the occupancy under P̂ of π̂(a|s) = N(s, a) / N(s): all rows count alike, and Tγ
+μ_E = ν₀ holds exactly, but behaviour that depends on more than the state is averaged over.
+Episodes are cut where a bad row interrupts them, or where a row does not begin in the state in
+which the one before ended; they continue under P̂ and π̂ as truncated ones do. Rows behind a cut
+still count for P̂ and π̂.
 
 **Bad rows** are left out, counted by reason and listed, and a warning says how many there are.
 """
@@ -31,7 +34,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,8 +44,8 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
-from rlfd_gym.experts.logs import columns as _columns
-from rlfd_gym.experts.logs.columns import Label, Table
+from rlfd_gym.experts.logs.columns import Table, read_table
+from rlfd_gym.experts.logs.labels import Label, given_labels, label_columns
 from rlfd_gym.experts.logs.report import THIN, LogReport
 from rlfd_gym.experts.logs.rows import Rows, clean, episodes_of, listed
 from rlfd_gym.mdp.tables import TabularMDP
@@ -51,41 +54,57 @@ UNVISITED = ("infeasible", "self", "uniform")
 EXPERTS = ("episodes", "policy")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Log:
-    """A log, understood: the model, the expert, and the user's words for states and actions."""
+    """A log, understood: the model, the expert, and the user's words for states and actions.
+
+    Attributes:
+        mdp: the model P̂.
+        expert: μ_E, the occupancy of the logged behaviour.
+        policy: π̂, how often each action was taken in its state.
+        visits: N(s, a), over pairs; 0 where the transitions were not seen but decided.
+        state_labels: the log's word for each state.
+        action_labels: the log's word for each action.
+        report: what was in the log and what was made of it.
+        episodes: the episodes up to their cuts, as indices; `None` where the log has none.
+    """
 
     mdp: TabularMDP
-    expert: FloatArray = field(repr=False)
-    """μ_E, the occupancy of the logged behaviour."""
-    policy: FloatArray = field(repr=False)
-    """π̂, how often each action was taken in its state."""
-    visits: IntArray = field(repr=False)
-    """N(s, a), over pairs; 0 where the transitions were not seen but decided."""
-    state_labels: tuple[Label, ...] = field(repr=False)
-    action_labels: tuple[Label, ...] = field(repr=False)
+    expert: FloatArray
+    policy: FloatArray
+    visits: IntArray
+    state_labels: tuple[Label, ...]
+    action_labels: tuple[Label, ...]
     report: LogReport
-    episodes: Demonstrations | None = field(repr=False)
-    """The episodes up to their cuts, as indices; `None` where the log has none."""
+    episodes: Demonstrations | None
 
     def __post_init__(self) -> None:
         """Lock the arrays."""
         _checks.lock(self)
 
+    def __repr__(self) -> str:
+        """Say how large the log and its model are, in a line."""
+        report, mdp = self.report, self.mdp
+        episodes = "" if report.n_episodes is None else f", {report.n_episodes:,} episodes"
+        return (
+            f"Log({report.n_used:,} of {report.n_rows:,} rows used{episodes}, {mdp.n_states} states, "
+            f"{mdp.n_actions} actions, {mdp.n_pairs} pairs, discount {mdp.discount:g})"
+        )
+
     def pair_labels(self) -> list[tuple[Label, Label]]:
-        """(state, action) of each pair, in the log's words."""
+        """Return (state, action) of each pair, in the log's words."""
         states, actions = self.mdp.pair_states.tolist(), self.mdp.pair_actions.tolist()
         return [(self.state_labels[s], self.action_labels[a]) for s, a in zip(states, actions, strict=True)]
 
     def pair_values(self, name: str, table: Mapping[tuple[Label, Label], float]) -> FloatArray:
-        """A vector over pairs from a table by labels; a pair that the table lacks is an error."""
+        """Return a vector over pairs from a table by labels; a pair that the table lacks is an error."""
         pairs = self.pair_labels()
         lacking = [pair for pair in pairs if pair not in table]
         if lacking:
             raise ValueError(
                 f"{name} lacks {len(lacking)} of the {len(pairs)} state-action pairs of the log: {listed(lacking)}"
             )
-        return _checks.pair_vector(name, [table[pair] for pair in pairs], len(pairs))
+        return self.mdp.pairs([table[pair] for pair in pairs], name)
 
 
 def read_log(
@@ -134,20 +153,21 @@ def read_log(
     """
     weight = _checks.number("smoothing", smoothing, 0.0)
     _checks.discount_factor(discount)
-    if unvisited not in UNVISITED:
-        raise ValueError(f"unvisited must be one of {', '.join(UNVISITED)}; got {unvisited!r}")
-    if expert not in (None, *EXPERTS):
-        raise ValueError(f"expert must be None or one of {', '.join(EXPERTS)}; got {expert!r}")
+    _checks.one_of("unvisited", unvisited, UNVISITED)
+    if expert is not None:
+        _checks.one_of("expert", expert, EXPERTS)
     if time is not None and episode is None:
         raise ValueError(f"time={time!r} orders the rows of episodes, but no episode column is named")
+
+    # Good rows as indices, with a warning about the others.
     roles = {"state": state, "action": action, "next_state": next_state, "episode": episode, "time": time}
     table, indices = _read(transitions, {role: name for role, name in roles.items() if name is not None})
     rows = clean(
         table,
-        indices,
-        _columns.given_labels("state_labels", state_labels),
-        _columns.given_labels("action_labels", action_labels),
-        None if feasible is None else set(feasible),
+        indices=indices,
+        known_states=given_labels("state_labels", state_labels),
+        known_actions=given_labels("action_labels", action_labels),
+        known_pairs=None if feasible is None else set(feasible),
     )
     if rows.bad:
         left_out = f"{len(rows.good) - rows.good.sum()} of {len(rows.good)} logged rows are bad and left out"
@@ -155,6 +175,8 @@ def read_log(
     episodes = None if rows.order is None else episodes_of(rows)
     if episodes is None and expert == "episodes":
         raise ValueError('expert="episodes", but the log has no episodes; name their column, or use "policy"')
+
+    # The model, then the expert in it.
     start, source = _initial(rows, episodes, initial)
     mdp, visits = _estimate(rows, discount, start, weight, unvisited)
     policy = mdp.policy_of(visits)
@@ -162,43 +184,35 @@ def read_log(
         occupancy, how = mdp.occupancy_of(policy), "the policy of all rows, under the estimated model"
     else:
         occupancy, how = estimate_occupancy(episodes, mdp, policy=policy), "discounted episodes"
-    n_possible = mdp.n_states * mdp.n_actions if rows.feasible is None else len(rows.feasible)
-    report = LogReport(
-        n_rows=len(rows.good),
-        n_used=int(rows.good.sum()),
-        bad=rows.bad,
-        n_states=mdp.n_states,
-        n_actions=mdp.n_actions,
-        n_visited=int((visits > 0).sum()),
-        n_thin=int(((visits > 0) & (visits < THIN)).sum()),
-        n_unvisited=n_possible - int((visits > 0).sum()),
-        unvisited=unvisited,
-        ends=tuple(rows.state_labels[s] for s in np.flatnonzero(~rows.left)),
-        initial=source,
-        expert=how,
-        n_episodes=None if episodes is None or episodes.lengths is None else len(episodes.lengths),
-        n_behind_gaps=0 if episodes is None else int(rows.good.sum()) - len(episodes.states),
+    return Log(
+        mdp=mdp,
+        expert=occupancy,
+        policy=policy,
+        visits=visits,
+        state_labels=rows.state_labels,
+        action_labels=rows.action_labels,
+        report=_report(rows, episodes, visits, unvisited=unvisited, initial=source, expert=how),
+        episodes=episodes,
     )
-    return Log(mdp, occupancy, policy, visits, rows.state_labels, rows.action_labels, report, episodes)
 
 
 def read_costs(
     source: Any, *, state: str = "state", action: str = "action", cost: str = "cost"
 ) -> dict[tuple[Label, Label], float]:
-    """A table of costs by (state, action), in the user's words: a prior, from a path, a DataFrame or a mapping.
+    """Read a table of costs by (state, action), in the user's words: a prior, from a path, a DataFrame or a mapping.
 
     Unlike a log it must be whole: a missing or repeated entry is an error.
 
     >>> read_costs({"state": [0, 0, 1], "action": ["few", "many", "few"], "cost": [5, 2.5, "1.0"]})
     {(0, 'few'): 5.0, (0, 'many'): 2.5, (1, 'few'): 1.0}
     """
-    table = _columns.read_table(source, {"state": state, "action": action, "cost": cost})
-    (states,), (actions,) = (_columns.labels_of([table.columns[role]]) for role in ("state", "action"))
-    amounts = [_columns.meaning(value) for value in table.columns["cost"].values]
+    table = read_table(source, {"state": state, "action": action, "cost": cost})
+    states, actions = (label_columns([table.columns[role]])[0].labels for role in ("state", "action"))
+    amounts = table.columns["cost"].meanings()
     costs: dict[tuple[Label, Label], float] = {}
     codes = np.stack([column.codes for column in table.columns.values()], axis=1)
     for number, (i, j, k) in zip(table.rows.tolist(), codes.tolist(), strict=True):
-        s, a, amount = (None, None, None) if min(i, j, k) < 0 else (states[i][0], actions[j][0], amounts[k])
+        s, a, amount = (None, None, None) if min(i, j, k) < 0 else (states[i], actions[j], amounts[k])
         if s is None or a is None or not isinstance(amount, (int, float)) or abs(amount) > sys.float_info.max:
             raise ValueError(f"costs: {table.unit} {number} must have a {state}, an {action} and a number as {cost}")
         if (s, a) in costs:
@@ -210,9 +224,9 @@ def read_costs(
 
 
 def _read(transitions: Any, roles: Mapping[str, str]) -> tuple[Table, bool]:
-    """The columns of any of the supported kinds, and whether they hold indices rather than labels."""
+    """Read any of the supported kinds of log; also returns whether its columns hold indices rather than labels."""
     if isinstance(transitions, (str, os.PathLike, Mapping)) or hasattr(transitions, "columns"):
-        return _columns.read_table(transitions, roles), False
+        return read_table(transitions, roles), False
     if "episode" in roles:
         raise ValueError(f"episode={roles['episode']!r} names a column of a table, but transitions are none")
     items = transitions if isinstance(transitions, (tuple, list)) else ()
@@ -225,11 +239,11 @@ def _read(transitions: Any, roles: Mapping[str, str]) -> tuple[Table, bool]:
         arrays = {"state": read.states, "action": read.actions, "next_state": read.next_states}
         if read.lengths is not None:
             arrays["episode"] = np.repeat(np.arange(len(read.lengths)), read.lengths)
-    return _columns.read_table(arrays, {name: name for name in arrays}), True
+    return read_table(arrays, {name: name for name in arrays}), True
 
 
 def _initial(rows: Rows, episodes: Demonstrations | None, given: ArrayLike | None) -> tuple[FloatArray, str]:
-    """ν₀ and where it comes from."""
+    """Return ν₀ and where it comes from."""
     n_states = len(rows.state_labels)
     if given is not None:
         return _checks.distribution("initial", given, n_states, "state (the labels of the log)"), "given"
@@ -242,7 +256,8 @@ def _initial(rows: Rows, episodes: Demonstrations | None, given: ArrayLike | Non
 def _estimate(
     rows: Rows, discount: float, initial: FloatArray, smoothing: float, unvisited: str
 ) -> tuple[TabularMDP, IntArray]:
-    """P̂ of the module's docstring as an MDP, and N(s, a)."""
+    """Return P̂ of the module's docstring as an MDP, and N(s, a)."""
+    # The pairs, by the key state · n_actions + action: those that were seen, or all that exist.
     n_states, n_actions = len(rows.state_labels), len(rows.action_labels)
     from_, following = rows.states[rows.good], rows.next_states[rows.good]
     keys = from_ * n_actions + rows.actions[rows.good]
@@ -252,8 +267,10 @@ def _estimate(
         lacking = np.setdiff1d(more // n_actions, pairs // n_actions)
         firsts = more[np.searchsorted(more // n_actions, lacking)]
         pairs = np.union1d(pairs, firsts)
-    row, ones = np.searchsorted(pairs, keys), np.ones(len(keys))
     pair_states = pairs // n_actions
+
+    # N(s, a, s') and N(s, a).
+    row, ones = np.searchsorted(pairs, keys), np.ones(len(keys))
     counts = sp.csr_array((ones, (row, following)), shape=(len(pairs), n_states))
     visits = np.bincount(row, minlength=len(pairs))
 
@@ -262,7 +279,34 @@ def _estimate(
     stay = sp.eye_array(n_states, format="csr")
     successors = (seen + sp.diags_array(np.where(rows.left, 0.0, 1.0))).sign()[pair_states]
     guess = stay[pair_states] if unvisited == "self" else successors
+
+    # N + κ on S(s) where the pair was seen, the guess elsewhere; each row then sums to one.
     known = (visits > 0).astype(np.float64)
     weights = counts + sp.diags_array(smoothing * known) @ successors + sp.diags_array(1 - known) @ guess
     transitions = sp.diags_array(1 / weights.sum(axis=1)) @ weights
     return TabularMDP(transitions, pair_states, pairs % n_actions, initial, discount, n_actions), visits
+
+
+def _report(
+    rows: Rows, episodes: Demonstrations | None, visits: IntArray, *, unvisited: str, initial: str, expert: str
+) -> LogReport:
+    """Count what was in the log, and say what was made of it."""
+    n_states, n_actions, n_used = len(rows.state_labels), len(rows.action_labels), int(rows.good.sum())
+    n_visited = int((visits > 0).sum())
+    n_possible = n_states * n_actions if rows.feasible is None else len(rows.feasible)
+    return LogReport(
+        n_rows=len(rows.good),
+        n_used=n_used,
+        bad=rows.bad,
+        n_states=n_states,
+        n_actions=n_actions,
+        n_visited=n_visited,
+        n_thin=int(((visits > 0) & (visits < THIN)).sum()),
+        n_unvisited=n_possible - n_visited,
+        unvisited=unvisited,
+        ends=tuple(rows.state_labels[s] for s in np.flatnonzero(~rows.left)),
+        initial=initial,
+        expert=expert,
+        n_episodes=None if episodes is None or episodes.lengths is None else len(episodes.lengths),
+        n_behind_gaps=0 if episodes is None else n_used - len(episodes.states),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlfd_gym.experts.logs.columns import Label
+from rlfd_gym.experts.logs.labels import Label
 from rlfd_gym.experts.logs.rows import BadRows, listed
 
 THIN = 10  # pairs seen less often than this are reported: their rows of P̂ are rough
@@ -12,32 +12,44 @@ THIN = 10  # pairs seen less often than this are reported: their rows of P̂ are
 
 @dataclass(frozen=True)
 class LogReport:
-    """What was in a log and what was made of it. `print` it."""
+    """What was in a log and what was made of it. `print` it.
+
+    Attributes:
+        n_rows: rows of the log.
+        n_used: the good ones among them.
+        bad: the others by reason. Their counts add up to n_rows - n_used: a row with several faults counts
+            for the first.
+        n_states: states of the model.
+        n_actions: actions of the model.
+        n_visited: pairs that were seen.
+        n_thin: pairs that were seen fewer than `THIN` times.
+        n_unvisited: pairs that exist and were not seen.
+        unvisited: what was decided about these.
+        ends: states that were never left, and stay where they are.
+        initial: where the initial distribution comes from.
+        expert: how the expert was estimated.
+        n_episodes: episodes whose beginning is known; `None` where the log has no episodes.
+        n_behind_gaps: good rows behind the first gap of their episode: they count for the model and the
+            policy only.
+    """
 
     n_rows: int
     n_used: int
     bad: tuple[BadRows, ...]
-    """Their counts add up to n_rows - n_used: a row with several faults counts for the first."""
     n_states: int
     n_actions: int
     n_visited: int
-    """Pairs that were seen."""
     n_thin: int
-    """Pairs that were seen fewer than `THIN` times."""
     n_unvisited: int
-    """Pairs that exist and were not seen."""
     unvisited: str
     ends: tuple[Label, ...]
-    """States that were never left, and stay where they are."""
     initial: str
     expert: str
     n_episodes: int | None
-    """Episodes whose beginning is known; `None` where the log has no episodes."""
     n_behind_gaps: int
-    """Good rows behind the first gap of their episode: they count for the model and the policy only."""
 
     def rows(self) -> list[tuple[str, str]]:
-        """The report as a table: what, how much."""
+        """Return the report as a table: what, how much."""
         table = [("rows", f"{self.n_rows:,}"), ("used", f"{self.n_used:,}")]
         table += [(f"left out: {kind.reason}", f"{kind.count:,} ({kind.where})") for kind in self.bad]
         table += [
@@ -57,6 +69,6 @@ class LogReport:
         return table
 
     def __str__(self) -> str:
-        """One line each."""
+        """Return the table, one line each."""
         width = max(len(what) for what, _ in self.rows())
         return "\n".join(f"{what:<{width}}  {number}" for what, number in self.rows())

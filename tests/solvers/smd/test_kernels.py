@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import plain_smd, replay
+from plain_smd import plain_smd
+from reference import replay
 from scipy import stats
 from strategies import make_problem, random_point
 

@@ -1,16 +1,11 @@
 from __future__ import annotations
 
-import gzip
-import importlib.util
-import re
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from small_logs import EPISODES, NAMES, TINY, bad_rows, early_ends
 from strategies import mdps, random_policy, seeds
 
 from rlfd_gym import (
@@ -22,37 +17,10 @@ from rlfd_gym import (
     read_log,
     solve_exact,
 )
-from rlfd_gym.experts.logs.estimate import read_costs
-
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-HEADER = "day,shop,stock,order,next_stock\n"
-NAMES = {"state": "stock", "action": "order", "next_state": "next_stock"}
-EPISODES = {"episode": "shop", "time": "day"}
-early_ends = pytest.mark.filterwarnings("ignore:demonstrations end early")
-bad_rows = pytest.mark.filterwarnings("ignore:.*logged rows are bad")
+from rlfd_gym.experts.logs import read_costs
 
 
-@pytest.fixture
-def csv(tmp_path):
-    """Write a CSV file and return its path."""
-
-    def written(body, header=HEADER, name="log.csv"):
-        path = tmp_path / name
-        path.write_text(header + body)
-        return path
-
-    return written
-
-
-def told(log):
-    return {kind.reason: (kind.count, kind.first) for kind in log.report.bad}
-
-
-# In state 0, action 0 led to 0, 0 and 1, and action 1 to 2; in state 1, action 0 led to 0. State 2 was never left.
-TINY = ([0, 0, 0, 0, 1], [0, 0, 0, 1, 0], [0, 0, 1, 2, 0])
-
-
-def test_the_model_is_the_counts():
+def test_the_estimated_model_is_the_counts_of_the_rows():
     log = read_log(TINY, discount=0.5)
     assert log.pair_labels() == [(0, 0), (0, 1), (1, 0), (2, 0)]
     np.testing.assert_allclose(log.mdp.transitions.toarray(), [[2 / 3, 1 / 3, 0], [0, 0, 1], [1, 0, 0], [0, 0, 1]])
@@ -63,14 +31,6 @@ def test_the_model_is_the_counts():
     chain = np.array([[1 / 2, 1 / 4, 1 / 4], [1, 0, 0], [0, 0, 1]])
     nu = np.linalg.solve(np.eye(3) - 0.5 * chain.T, 0.5 * np.array([1 / 2, 1 / 2, 0]))
     np.testing.assert_allclose(log.expert, [nu[0] * 3 / 4, nu[0] / 4, nu[1], nu[2]], atol=1e-14)
-
-
-def test_the_report_says_what_was_seen_and_what_was_decided():
-    report = read_log(TINY, discount=0.5).report
-    assert (report.n_rows, report.n_used, report.bad) == (5, 5, ())
-    assert (report.n_visited, report.n_unvisited, report.n_thin, report.ends) == (3, 3, 3, (2,))
-    assert re.search(r"states never left, which stay +1 \(2\)\n", str(report))
-    assert "uniform over the states that were left" in str(report)
 
 
 def test_smoothing_adds_pseudo_counts_on_the_states_that_were_seen_to_follow():
@@ -163,152 +123,6 @@ def test_trajectories_arrays_tables_csv_and_parquet_give_the_same(inventory, csv
         np.testing.assert_allclose(log.expert, policies.expert, atol=1e-14)
 
 
-def test_bad_rows_are_counted_by_reason_and_listed_by_line(csv):
-    path = csv(
-        "1,a,5,2,3\n"
-        "2,a,,2,3\n"  # line 3
-        "3,a,5,2,n/a\n"
-        "4,a,5,2 pcs,3\n"
-        "5,a,5.5,2,3\n"
-        "6,a,5,2,3,late, ill\n"
-        "\n"  # not a row
-        "7,a,5\n"
-        "8,,5,2,3\n"
-        "soon,a,5,2,3\n"
-        "1,a,5,2,1\n"  # the first line again, corrected: which one is right, nobody knows
-        "9,a,3,2,9\n"
-        "10,a,3,2,inf\n"
-        "11,a,,2,3\n"
-    )
-    with pytest.warns(UserWarning, match=r"11 of 13 logged rows are bad .*stock is missing, 2 \(line 3, 15\)"):
-        log = read_log(path, discount=0.9, **NAMES, **EPISODES, expert="policy")
-    assert told(log) == {
-        "another number of fields than the header": (2, (7, 9)),
-        "stock is missing": (2, (3, 15)),
-        "stock is no whole number": (1, (6,)),
-        "order is no whole number": (1, (5,)),
-        "next_stock is missing": (1, (4,)),
-        "next_stock is no whole number": (1, (14,)),
-        "shop is missing": (1, (10,)),
-        "day is missing or neither a number nor an ISO date": (1, (11,)),
-        "same shop and day as an earlier row": (1, (12,)),
-    }
-    assert log.report.n_used == 2
-    assert log.state_labels == (3, 5, 9)
-    assert "stock is missing" in str(log.report)
-
-
-@pytest.mark.parametrize("end", ["", '3,a,0,1,1,"late\n', '3,a,0,1,1,""\n'])
-def test_a_quote_that_is_not_closed_swallows_no_rows(csv, end):
-    header = HEADER.replace("\n", ",note\n")
-    quoted = csv('1,a,0,1,1,"late, and\nill"\n2,a,1,0,0,"a ""b"""\n', header)
-    assert read_log(quoted, discount=0.9, **NAMES).report.n_used == 2
-    path = csv('1,a,0,1,1,\n2,a,1,0,0,"late\n' + "3,a,0,1,1,\n" * 50 + end, header)
-    with pytest.raises(ValueError, match=r"log\.csv: the row after line 2 is no CSV, see its quotes"):
-        read_log(path, discount=0.9, **NAMES)
-
-
-@early_ends
-@bad_rows
-def test_numbers_too_long_for_a_float_make_a_row_bad(csv):
-    path = csv(f"1,a,0,1,1\n{10**400},a,1,0,0\n3,a,{'9' * 5000},0,0\n")
-    assert told(read_log(path, discount=0.9, **NAMES, **EPISODES)) == {
-        "stock is no whole number": (1, (4,)),
-        "day is missing or neither a number nor an ISO date": (1, (3,)),
-    }
-
-
-def test_a_column_that_is_there_twice_is_refused(csv):
-    with pytest.raises(ValueError, match=r"state='stock': .*log\.csv has 2 such columns"):
-        read_log(csv("0,1,1,9\n1,0,0,9\n", "stock,order,next_stock,stock\n"), discount=0.9, **NAMES)
-
-
-@early_ends
-def test_episodes_are_told_apart_by_what_their_labels_mean(csv):
-    log = read_log(csv("1,7,0,1,1\n2,7.0,1,0,0\n3,7 ,0,1,1\n1,b,0,1,1\n"), discount=0.9, **NAMES, **EPISODES)
-    assert log.episodes.lengths.tolist() == [3, 1]
-
-
-@bad_rows
-def test_every_episode_with_a_bad_beginning_is_an_error_that_tells_the_way_out(csv):
-    path = csv("1,a,?,1,1\n2,a,1,0,0\n3,a,0,1,1\n")
-    with pytest.raises(ValueError, match=r"every episode begins with a bad row.*; leave out episode$"):
-        read_log(path, discount=0.9, **NAMES, **EPISODES, expert="policy")
-    assert read_log(path, discount=0.9, **NAMES).report.n_used == 2
-
-
-@bad_rows
-def test_only_the_first_bad_rows_are_listed():
-    arrays = np.full(100, np.nan), np.zeros(100), np.zeros(100)
-    arrays[0][90:] = 0
-    (kind,) = read_log(arrays, discount=0.9).report.bad
-    assert (kind.count, kind.first) == (90, (0, 1, 2, 3, 4))
-    assert kind.where == "row 0, 1, 2, 3, 4, …"
-
-
-@bad_rows
-def test_indices_must_not_be_negative_but_labels_may():
-    rows = {"state": [0, -2, 3], "action": [0, 0, 0], "next_state": [3, 0, -2]}
-    log = read_log(rows, discount=0.9)
-    assert log.state_labels == (-2, 0, 3)
-    log = read_log(tuple(rows.values()), discount=0.9)
-    assert told(log) == {"state is negative": (1, (1,)), "next_state is negative": (1, (2,))}
-    assert log.state_labels == (0, 1, 2, 3)  # indices that do not occur exist nevertheless
-    assert log.report.ends == (1, 2, 3)
-
-
-@bad_rows
-def test_labels_that_do_not_exist_make_a_row_bad():
-    rows = {"state": ["low", "high", "hihg"], "action": [0, 3, 3], "next_state": ["high", "low", "low"]}
-    log = read_log(rows, discount=0.9, state_labels=["low", "mid", "high"])
-    assert told(log) == {"state is not among the labels given": (1, (2,))}
-    assert (log.state_labels, log.action_labels) == (("low", "mid", "high"), (0, 3))
-    assert log.pair_labels() == [("low", 0), ("mid", 0), ("high", 3)]
-
-
-def test_given_labels_are_texts_as_soon_as_one_is():
-    rows = {"state": [1, 2, "full"], "action": [0, 0, 0], "next_state": ["2", "full", "1"]}
-    assert read_log(rows, discount=0.9, state_labels=["1", "2", "full"]).state_labels == ("1", "2", "full")
-
-
-def test_a_column_holds_what_most_of_it_is():
-    rows = {"state": ["S", "M", 40], "action": [True, False, True], "next_state": ["M", "40", "S"]}
-    log = read_log(rows, discount=0.9)
-    assert (log.state_labels, log.action_labels) == (("40", "M", "S"), ("False", "True"))
-    whole = {"state": [1.0, 2.0], "action": ["007", "7"], "next_state": ["2", " 1 "]}
-    assert read_log(whole, discount=0.9).pair_labels() == [(1, 7), (2, 7)]
-    with pytest.raises(ValueError, match=r"state and next_state must hold .* mostly fractions: round or bin"):
-        read_log({"state": [0.5, 1.5], "action": [0, 0], "next_state": [1.5, 0.25]}, discount=0.9)
-
-
-@early_ends
-@bad_rows
-def test_episodes_count_up_to_their_first_gap(csv):
-    path = csv(
-        "2024-01-02,a,1,0,0\n"
-        "2024-01-01,a,0,1,1\n"
-        "2024-01-04,a,1,0,1\n"  # the row before ended in 0, so one is missing here
-        "2024-01-01,b,,0,1\n"  # a bad beginning says nothing about beginnings
-        "2024-01-02,b,1,0,1\n"
-        "2024-01-01,c,1,0,0\n"
-        "2024-01-02,c,0,7,x\n"
-        "2024-01-03,c,0,1,1\n"
-    )
-    log = read_log(path, discount=0.5, **NAMES, **EPISODES)
-    episodes = log.episodes
-    assert episodes.states.tolist() == [0, 1, 1]
-    assert episodes.lengths.tolist() == [2, 1]
-    assert (log.report.n_episodes, log.report.n_behind_gaps) == (2, 3)
-    np.testing.assert_allclose(log.mdp.initial, [1 / 2, 1 / 2])
-    np.testing.assert_allclose(log.policy, [1, 1])  # (0, 1) and (1, 0): all good rows count
-    # a: 1/2 on (0, 1), 1/4 on (1, 0), then on from 0; c: 1/2 on (1, 0), then on from 0. From 0 the action leads to 1,
-    # and from 1 two of four rows lead to 0.
-    chain = np.array([[0, 1], [1 / 2, 1 / 2]])
-    tail = np.linalg.solve(np.eye(2) - 0.5 * chain.T, [0.5, 0])
-    expected = 0.5 * (np.array([1 / 2, 1 / 4]) + tail / 4) + 0.5 * (np.array([0, 1 / 2]) + tail / 2)
-    np.testing.assert_allclose(log.expert, expected, atol=1e-14)
-
-
 @bad_rows
 def test_the_expert_may_be_the_policy_of_all_rows_even_with_episodes(csv):
     path = csv("1,a,0,1,1\n2,a,1,0,0\n1,b,?,0,1\n")
@@ -328,7 +142,7 @@ def test_the_expert_may_be_the_policy_of_all_rows_even_with_episodes(csv):
         ({"smoothing": -1}, ValueError, "smoothing must be"),
         ({"discount": 1.0}, ValueError, "discount must be"),
         ({"unvisited": "drop"}, ValueError, "unvisited must be one of infeasible, self, uniform; got 'drop'"),
-        ({"expert": "best"}, ValueError, "expert must be None or one of episodes, policy; got 'best'"),
+        ({"expert": "best"}, ValueError, "expert must be one of episodes, policy; got 'best'"),
         ({"initial": [1.0]}, ValueError, "initial has shape"),
         ({"state_labels": [1, 1]}, ValueError, "state_labels must hold .* none twice"),
         ({"action_labels": []}, ValueError, "action_labels must hold"),
@@ -336,12 +150,12 @@ def test_the_expert_may_be_the_policy_of_all_rows_even_with_episodes(csv):
         ({"action_labels": [77]}, ValueError, r"no good row is left of 2: order is not among the labels given, 2"),
     ],
 )
-def test_mistakes_are_named(csv, changes, error, message):
+def test_mistakes_in_the_arguments_of_read_log_are_named(csv, changes, error, message):
     with pytest.raises(error, match=message):
         read_log(csv("1,a,0,1,1\n2,a,1,0,0\n"), **({"discount": 0.9} | NAMES | changes))
 
 
-def test_other_things_are_no_logs(tmp_path, csv):
+def test_what_is_no_log_is_refused_with_a_reason(tmp_path, csv):
     for source, error, message in (
         (csv(""), ValueError, "no good row is left of 0: it is empty"),
         (tmp_path / "none.csv", FileNotFoundError, "none.csv is not a file"),
@@ -355,32 +169,6 @@ def test_other_things_are_no_logs(tmp_path, csv):
     ):
         with pytest.raises(error, match=message):
             read_log(source, discount=0.9, **(NAMES if isinstance(source, type(tmp_path)) else {}))
-
-
-def test_episodes_of_arrays_cannot_be_named_and_other_encodings_are_told(tmp_path):
-    with pytest.raises(ValueError, match="episode='shop' names a column of a table"):
-        read_log(TINY, discount=0.9, episode="shop")
-    (tmp_path / "log.csv").write_bytes((HEADER + "1,Café,0,1,1\n").encode("latin-1"))
-    with pytest.raises(ValueError, match=r"log\.csv is no CSV file in UTF-8"):
-        read_log(tmp_path / "log.csv", discount=0.9, **NAMES)
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:12] + data[20:], lambda data: b"1,2,3"])
-def test_a_damaged_gzip_file_is_named(tmp_path, damage):
-    whole = gzip.compress((HEADER + "".join(f"{day},a,0,{day % 7},1\n" for day in range(500))).encode())
-    (tmp_path / "log.csv.gz").write_bytes(damage(whole))
-    with pytest.raises(ValueError, match=r"log\.csv\.gz is damaged or not compressed by gzip"):
-        read_log(tmp_path / "log.csv.gz", discount=0.9, **NAMES)
-
-
-def test_without_pandas_csv_files_are_read_and_parquet_says_what_is_missing(csv, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with gzip.open(tmp_path / "log.csv.gz", "wt") as file:
-        file.write(HEADER + "1,a,0,1,1\n2,a,1,0,0\n")
-    assert read_log(tmp_path / "log.csv.gz", discount=0.9, **NAMES).report.n_used == 2
-    (tmp_path / "log.parquet").write_bytes(b"")
-    with pytest.raises(ImportError, match=r'pip install "rlfd-gym\[logs\]"'):
-        read_log(tmp_path / "log.parquet", discount=0.9)
 
 
 def test_costs_are_read_by_label_and_must_be_whole(csv):
@@ -405,63 +193,10 @@ def test_costs_are_read_by_label_and_must_be_whole(csv):
             read_costs(csv(body, header="state,action,cost\n"))
 
 
-def learn_from_log():
-    """The script, as a module."""
-    spec = importlib.util.spec_from_file_location("learn_from_log", SCRIPTS / "learn_from_log.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = script  # dataclasses look themselves up there
-    spec.loader.exec_module(script)
-    return script
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--state", "stok"], "state='stok': .* did you mean 'stock'?"),
-        (["--state", "stock", "--alpha", "regret"], "did you mean 'regret-budget'"),
-        (["--state", "stock", "--alpha", "discrepancy"], "needs noise"),
-        (["--state", "stock", "--range", "5", "5"], "low must be below high"),
-    ],
-)
-def test_mistakes_on_the_command_line_are_told_without_a_traceback(csv, tmp_path, arguments, message):
-    script = learn_from_log()
-    prior = csv("0,0,1\n0,1,2\n1,0,3\n", header="state,action,cost\n", name="prior.csv")
-    log = csv("1,a,0,1,1\n2,a,1,0,0\n3,a,0,0,0\n")
-    files = ["--action", "order", "--next-state", "next_stock", "--prior", str(prior), "--out", str(tmp_path / "out")]
-    with pytest.raises(SystemExit, match=f"^learn_from_log: .*{message}"):
-        script.main([str(log), *arguments, *files])
-    assert not (tmp_path / "out").exists()
-
-
-def test_labels_with_dollars_are_no_formulas(csv, tmp_path):
-    pytest.importorskip("matplotlib")
-    prior = csv("$5-$10,$%$,1\n$5-$10,b,2\n$\\frac$,b,3\n", header="state,action,cost\n", name="prior.csv")
-    log = csv("$5-$10,$%$,$\\frac$\n$\\frac$,b,$5-$10\n$5-$10,b,$5-$10\n", header="$x^$,do,then\n")
-    files = ["--prior", str(prior), "--out", str(tmp_path / "out")]
-    learn_from_log().main([str(log), "--state", "$x^$", "--action", "do", "--next-state", "then", *files])
-    assert "<td>$\\frac$</td>" in (tmp_path / "out" / "report.html").read_text()
-
-
-@given(st.lists(st.tuples(*[st.one_of(st.none(), st.integers(-2, 4), st.sampled_from(["x", "3", "2.5", ""]))] * 3)))
-@bad_rows
-def test_no_row_is_lost_whatever_comes(rows):
-    columns = dict(zip(("state", "action", "next_state"), zip(*rows, strict=True), strict=True)) if rows else {}
-    source = {name: np.array(column, dtype=object) for name, column in columns.items()}
-    try:
-        log = read_log(source, discount=0.9)
-    except ValueError:  # nothing good in it, no columns at all, or fractions
-        return
-    assert log.report.n_used + sum(kind.count for kind in log.report.bad) == log.report.n_rows == len(rows)
-    assert log.visits.sum() == log.report.n_used
-    assert log.expert.sum() == pytest.approx(1)
-
-
 def logged(env, policy, shops, weeks, seed):
     """(states, actions, next states) of many shops at once."""
     mdp, rng = env.mdp, np.random.default_rng(seed)
-    table = np.zeros((mdp.n_states, mdp.n_actions))
-    table[mdp.pair_states, mdp.pair_actions] = policy
-    cumulative = table.cumsum(axis=1)
+    cumulative = mdp.table(policy, fill=0.0).cumsum(axis=1)
     state = rng.choice(mdp.n_states, size=shops, p=mdp.initial)
     rows = []
     for _ in range(weeks):
@@ -536,9 +271,14 @@ def test_from_a_million_transitions_the_apprentice_is_within_sampling_error_of_t
         assert gap > max(gaps)
 
 
-def test_three_arrays_may_come_one_by_one_and_two_are_an_error():
+def test_from_transitions_takes_one_log_or_three_arrays():
     arrays = [0, 0, 1], [0, 1, 0], [1, 0, 1]
     one, three = TabularMDP.from_transitions(arrays, discount=0.5), TabularMDP.from_transitions(*arrays, discount=0.5)
     np.testing.assert_array_equal(one.transitions.toarray(), three.transitions.toarray())
     with pytest.raises(TypeError, match=r"expected one log or three arrays \(states, actions, next states\), got 2"):
         TabularMDP.from_transitions(*arrays[:2], discount=0.5)
+
+
+def test_episodes_of_arrays_cannot_be_named():
+    with pytest.raises(ValueError, match="episode='shop' names a column of a table"):
+        read_log(TINY, discount=0.9, episode="shop")

@@ -1,0 +1,265 @@
+"""What a log teaches, and the report on it: tables as CSV, and one page of HTML.
+
+The model and the expert come from the log (`rlfd_gym.experts.logs`), the prior from a table of costs in
+money. Exact solutions are followed along α, one is chosen, and all of it is told in the log's own words:
+
+    costs = read_costs("prior.csv")
+    learned = learn(read_log("log.csv", discount=0.9), costs, alpha="regret-budget:0.05")
+    write_tables(learned, folder)
+    write_page(learned, folder, title="Learned from log.csv")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.alpha import AlphaChoice, AlphaPath, alpha_path, parse_rule, select_alpha
+from rlfd_gym.experts.logs.estimate import Log
+from rlfd_gym.experts.logs.labels import Label
+from rlfd_gym.experts.noise import occupancy_noise
+from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.solution import Solution
+from rlfd_gym.report import plots
+from rlfd_gym.report.html import Report
+from rlfd_gym.report.tables import write_csv
+from rlfd_gym.solvers.exact import solve_exact
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHOWN_STATES, SHOWN_COSTS = 40, 12  # on the page; the CSV files have all
+DIGITS = 6  # of numbers in the CSV files
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned:
+    """What was learned from a log and a prior.
+
+    Attributes:
+        log: the model, the expert, and the words for states and actions.
+        scale: between the prior's money and [-1, 1].
+        path: the exact solutions along α.
+        choice: the α that was chosen, why, and its solution.
+        state: what the log calls a state.
+        action: what the log calls an action.
+    """
+
+    log: Log
+    scale: CostScale
+    path: AlphaPath
+    choice: AlphaChoice
+    state: str = "state"
+    action: str = "action"
+
+    @property
+    def solution(self) -> Solution:
+        """What was learned with the α that was chosen."""
+        return self.choice.solution
+
+    @property
+    def cost(self) -> FloatArray:
+        """The learned cost, in money."""
+        return self.scale.from_box(self.solution.cost)
+
+    @property
+    def prior(self) -> FloatArray:
+        """The prior, in money."""
+        return self.scale.from_box(self.path.problem.prior)
+
+    def __repr__(self) -> str:
+        """Say what was learned from, and which α was chosen."""
+        return f"Learned({self.log!r}, α = {self.choice.alpha:.3g} by {self.choice.rule})"
+
+
+def learn(
+    log: Log,
+    costs: Mapping[tuple[Label, Label], float],
+    alpha: float | str = "regret-budget:0.05",
+    *,
+    scale: CostScale | None = None,
+    state: str = "state",
+    action: str = "action",
+) -> Learned:
+    """Follow the path of exact solutions along α, and choose one.
+
+    Args:
+        log: what `read_log` returns.
+        costs: the prior in money, what `read_costs` returns; it needs a cost for every pair of the log.
+        alpha: a number, or a rule of `select_alpha`.
+        scale: between which costs to look, in the prior's money. By default the prior's own range.
+        state: what the log calls a state.
+        action: what the log calls an action.
+    """
+    scale = CostScale.spanning(list(costs.values())) if scale is None else scale
+    problem = RLfDProblem(log.mdp, log.expert, scale.to_box(log.pair_values("prior", costs)))
+    path = alpha_path(problem)
+    if isinstance(alpha, str):
+        noise = None
+        if parse_rule(alpha) == ("discrepancy", None) and log.episodes is not None:
+            noise = occupancy_noise(log.episodes, log.mdp)
+        choice = select_alpha(path, alpha, noise=noise)
+    else:
+        solution = solve_exact(problem.with_alpha(alpha))
+        choice = AlphaChoice(alpha, solution, "hand", f"alpha = {alpha:g} was given")
+    return Learned(log, scale, path, choice, state, action)
+
+
+def summary(learned: Learned) -> list[list[str]]:
+    """Return a header, and what each policy costs in money per step in the estimated model."""
+    mdp, prior = learned.log.mdp, learned.path.problem.prior
+    policies = {
+        "logged behaviour": learned.log.policy,
+        "apprentice": learned.solution.policy,
+        "best for the prior": mdp.optimal(prior).policy,
+    }
+    logged = mdp.occupancy_of(learned.log.policy)
+    rows = [["cost per step", "under the prior", "under the learned cost", "unlike the log"]]
+    for name, policy in policies.items():
+        occupancy = mdp.occupancy_of(policy)
+        money = [f"{learned.scale.from_box(occupancy @ cost):.2f}" for cost in (prior, learned.solution.cost)]
+        rows.append([name, *money, f"{np.abs(occupancy - logged).sum() / 2:.0%} of the time"])
+    return rows
+
+
+def write_tables(learned: Learned, folder: str | os.PathLike[str]) -> None:
+    """Write cost.csv (which can serve as a prior again), policy.csv and path.csv."""
+    log, solution, out = learned.log, learned.solution, Path(folder)
+    states, actions = zip(*log.pair_labels(), strict=True)
+    time = log.mdp.sum_by_state(solution.occupancy)[log.mdp.pair_states]
+    rows = zip(states, actions, learned.cost, learned.prior, log.visits, strict=True)
+    write_csv(out / "cost.csv", ["state", "action", "cost", "prior", "visits"], rows, DIGITS)
+    header = ["state", "action", "probability", "logged_share", "visits", "time_in_state"]
+    rows = zip(states, actions, solution.policy, log.policy, log.visits, time, strict=True)
+    write_csv(out / "policy.csv", header, rows, DIGITS)
+    names = ["alpha", "distance", "regret", "departure", "duality_gap"]
+    write_csv(out / "path.csv", names, ([getattr(point, name) for name in names] for point in learned.path), DIGITS)
+
+
+def write_page(
+    learned: Learned, folder: str | os.PathLike[str], *, title: str, warnings: Sequence[str] = (), command: str = ""
+) -> Path:
+    """Write report.html, one page that needs nothing else, and path.png; returns the page's path.
+
+    Args:
+        learned: what `learn` returns.
+        folder: where to; it is made.
+        title: the heading of the page.
+        warnings: what the reader should know, one sentence each.
+        command: how the page was made.
+    """
+    log, out = learned.log, Path(folder)
+    page = Report(title)
+    page.text(_opening(learned))
+    for text in warnings:
+        page.text(f"Warning: {text}.")
+    page.heading("What it costs")
+    header, *rows = summary(learned)
+    page.table(header, rows, reference=[0, 2])
+    page.text(
+        "Discounted averages in the prior's money, lower is better, as the model estimated from the log has it. Nobody "
+        "has tried the apprentice in practice."
+    )
+    page.heading("The policy")
+    page.picture(
+        plots.png(draw_maps(learned)),
+        "Left: what was done. Middle: what to do. Right: where the learned cost differs from the prior, in money, blue "
+        "cheaper and red dearer. Grey was never seen.",
+    )
+    page.table(*_policy_table(learned))
+    if log.mdp.n_states > SHOWN_STATES:
+        page.text(f"The {SHOWN_STATES} states where the apprentice is most often; policy.csv has all probabilities.")
+    page.heading("The learned cost")
+    page.table(*_cost_table(learned))
+    page.text(f"The largest changes to the prior, in money; cost.csv has all {log.mdp.n_pairs} pairs.")
+    page.heading("Between the log and the prior")
+    chosen = [learned.choice] if learned.choice.alpha > 0 else []  # 0 is not on a logarithmic axis
+    page.picture(
+        plots.save(plots.plot_path(learned.path, chosen), out / "path.png"),
+        "How much the prior may say: alpha. Small, the logged behaviour is imitated; large, the prior decides. The "
+        "upright line is the alpha used.",
+    )
+    page.heading("The log")
+    page.table(["what", "number"], log.report.rows())
+    if command:
+        page.heading("How this was made")
+        page.code(command)
+    page.write(out / "report.html")
+    return out / "report.html"
+
+
+def draw_maps(learned: Learned) -> Figure:
+    """Draw states × actions: the logged policy, the apprentice's, and the change of the cost."""
+    log, mdp = learned.log, learned.log.mdp
+    figure, axes = plots.new_figure(1, 3, size=(11, 4.2), sharey=True)
+    change = learned.cost - learned.prior
+    most = float(np.abs(change).max()) or 1.0
+    panels: list[tuple[str, FloatArray, dict[str, Any]]] = [
+        ("the log", log.policy, {"cmap": "Blues", "vmin": 0, "vmax": 1}),
+        ("the apprentice", learned.solution.policy, {"cmap": "Blues", "vmin": 0, "vmax": 1}),
+        ("learned cost - prior", change, {"cmap": plots.COST_MAP, "vmin": -most, "vmax": most}),
+    ]
+    for axis, (title, values, colours) in zip(axes[0], panels, strict=True):
+        table = mdp.table(values)
+        table[_rows_by_state(log) == 0] = np.nan
+        axis.set_facecolor("#D9D9D9")
+        image = axis.imshow(table, aspect="auto", interpolation="nearest", **colours)
+        axis.grid(False)
+        axis.set_title(title)
+        axis.set_xlabel(learned.action, parse_math=False)
+        for ticks, labels in ((axis.set_xticks, log.action_labels), (axis.set_yticks, log.state_labels)):
+            every = range(0, len(labels), -(-len(labels) // 25))
+            ticks(list(every), [str(labels[k]) for k in every], parse_math=False)  # a price such as $5-$10 is none
+        figure.colorbar(image, ax=axis, shrink=0.8)
+    axes[0, 0].set_ylabel(learned.state, parse_math=False)
+    return figure
+
+
+def _opening(learned: Learned) -> str:
+    """Return the first paragraph: what was used, which α and why, and how exact the answer is."""
+    used, why = learned.log.report, learned.choice.reason
+    return (
+        f"{used.n_used:,} of {used.n_rows:,} rows were used. They show {used.n_visited} pairs of {learned.state} and "
+        f"{learned.action}. {why[0].upper()}{why[1:]}. The problem was solved to within "
+        f"{learned.solution.duality_gap:.0e} of its optimum, which is proven."
+    )
+
+
+def _policy_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows: for each state the most usual action in the log and the apprentice's."""
+    log, mdp = learned.log, learned.log.mdp
+    time, n_rows = mdp.sum_by_state(learned.solution.occupancy), _rows_by_state(log)
+    policies = log.policy, learned.solution.policy
+    likely = [(mdp.likely_actions(policy), mdp.max_by_state(policy)) for policy in policies]
+    rows = []
+    for s in np.sort(np.argsort(-time, kind="stable")[:SHOWN_STATES]):
+        if not n_rows[s]:
+            continue  # nobody knows what to do there
+        row = [str(log.state_labels[s]), f"{n_rows[s]:,.0f}", f"{time[s]:.1%}"]
+        for action, chance in likely:
+            row += [str(log.action_labels[action[s]]), f"{chance[s]:.0%}"]
+        rows.append(row)
+    header = [learned.state, "rows", "apprentice's time", f"{learned.action} in the log", "share"]
+    return [*header, f"{learned.action} learned", "probability"], rows
+
+
+def _cost_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows: the largest changes to the prior."""
+    cost, prior, pairs = learned.cost, learned.prior, learned.log.pair_labels()
+    rows = []
+    for k in np.argsort(-np.abs(cost - prior), kind="stable")[:SHOWN_COSTS]:
+        amounts = [f"{prior[k]:.2f}", f"{cost[k]:.2f}", f"{cost[k] - prior[k]:+.2f}"]
+        rows.append([*map(str, pairs[k]), *amounts, f"{learned.log.visits[k]:,}"])
+    return [learned.state, learned.action, "prior", "learned", "change", "rows"], rows
+
+
+def _rows_by_state(log: Log) -> FloatArray:
+    """Return in how many rows of the log each state was left."""
+    return log.mdp.sum_by_state(log.visits.astype(np.float64))

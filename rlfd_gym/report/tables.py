@@ -1,0 +1,63 @@
+"""Tables of results: CSV files, whole or not at all, and the interval of a mean.
+
+**Intervals** are Student's, for the mean of n independent values with the sample standard deviation s:
+mean ± t_{0.975, n-1} s/√n. A single value has none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlfd_gym._files import write
+
+__all__ = ["half_width", "mean_and_margin", "write", "write_csv"]
+
+CONFIDENCE = 0.95
+
+
+def write_csv(
+    path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Iterable[Any]], digits: int | None = None
+) -> None:
+    """Write a CSV file, whole or not at all; folders are made.
+
+    Floats are written so that reading them gives the same number again, or to `digits` significant digits.
+    """
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(header)
+    for row in rows:
+        lines.writerow(f"{x:.{digits}g}" if digits is not None and isinstance(x, float) else x for x in row)
+    write(path, text.getvalue().encode())
+
+
+def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean, and the half-width of its 95% interval if there are several values.
+
+    >>> mean, margin = mean_and_margin([1.0, 3.0])
+    >>> mean, round(margin, 2)
+    (2.0, 12.71)
+    >>> mean_and_margin([1.0])
+    (1.0, None)
+    """
+    x = np.asarray(values, dtype=np.float64)
+    return float(x.mean()), float(half_width(x.std(ddof=1), len(x))) if len(x) > 1 else None
+
+
+def half_width(std: ArrayLike, n: int, ddof: int = 1) -> Any:
+    """Return the half-width of the 95% interval of a mean of n values; `nan` for a single one.
+
+    `std` is their standard deviation, or an array of such. It divides by n - `ddof`, as NumPy's does.
+    """
+    from scipy.stats import t as student  # takes half a second to load
+
+    spread = np.asarray(std)
+    if n < 2:
+        return spread * np.nan
+    return student.ppf(0.5 + CONFIDENCE / 2, n - 1) * spread / np.sqrt(n - 1 + ddof)

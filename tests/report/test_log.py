@@ -1,0 +1,61 @@
+"""The report on what was learned from a log."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_logs import TINY
+
+from rlfd_gym import read_log
+from rlfd_gym.experts.logs import read_costs
+from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.report.log import learn, summary, write_page, write_tables
+
+COSTS = {(0, 0): 3.0, (0, 1): 1.0, (1, 0): 2.0, (2, 0): 5.0}
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return learn(read_log(TINY, discount=0.5), COSTS, alpha=0.5, state="stock", action="order")
+
+
+def test_costs_are_learned_in_the_priors_money_and_may_be_looked_for_elsewhere(learned):
+    np.testing.assert_allclose(learned.prior, list(COSTS.values()))
+    assert 1 - 1e-9 <= learned.cost.min() <= learned.cost.max() <= 5 + 1e-9
+    wider = learn(learned.log, COSTS, alpha=0.5, scale=CostScale(0.0, 10.0))
+    np.testing.assert_allclose(wider.prior, list(COSTS.values()))
+    assert wider.scale.high == 10
+
+
+def test_a_rule_chooses_alpha_and_says_why(learned):
+    choice = learn(learned.log, COSTS, "regret-budget:0.1").choice
+    assert choice.rule == "regret-budget:0.1"
+    assert choice.reason
+
+
+def test_the_summary_compares_three_policies_under_two_costs(learned):
+    header, *rows = summary(learned)
+    assert [row[0] for row in rows] == ["logged behaviour", "apprentice", "best for the prior"]
+    assert {len(row) for row in (header, *rows)} == {4}
+    assert rows[0][-1] == "0% of the time"
+    mdp, log = learned.log.mdp, learned.log
+    assert float(rows[0][1]) == pytest.approx(mdp.occupancy_of(log.policy) @ learned.prior, abs=0.005)
+
+
+def test_the_learned_cost_can_serve_as_a_prior_again(learned, tmp_path):
+    write_tables(learned, tmp_path)
+    again = learned.log.pair_values("prior", read_costs(tmp_path / "cost.csv"))
+    np.testing.assert_allclose(again, learned.cost, rtol=1e-5)
+
+
+def test_the_page_speaks_the_logs_words(learned, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = write_page(learned, tmp_path, title="A log", warnings=["rain is coming"], command="python x.py")
+    page = path.read_text()
+    for expected in ("<h1>A log</h1>", "Warning: rain is coming.", "python x.py", "order in the log", "pairs of stock"):
+        assert expected in page
+
+
+def test_what_was_learned_represents_itself_in_a_line(learned):
+    assert repr(learned).startswith("Learned(Log(5 of 5 rows used, 3 states")
+    assert repr(learned).endswith("α = 0.5 by hand)")

@@ -1,0 +1,36 @@
+"""From a log to a report on the command line."""
+
+from __future__ import annotations
+
+import learn_from_log
+import pytest
+from small_logs import written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--state", "stok"], "state='stok': .* did you mean 'stock'?"),
+        (["--state", "stock", "--alpha", "regret"], "did you mean 'regret-budget'"),
+        (["--state", "stock", "--alpha", "discrepancy"], "needs noise"),
+        (["--state", "stock", "--range", "5", "5"], "low must be below high"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_told_without_a_traceback(tmp_path, arguments, message):
+    prior = written(tmp_path, "0,0,1\n0,1,2\n1,0,3\n", header="state,action,cost\n", name="prior.csv")
+    log = written(tmp_path, "1,a,0,1,1\n2,a,1,0,0\n3,a,0,0,0\n")
+    files = ["--action", "order", "--next-state", "next_stock", "--prior", str(prior), "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit, match=f"^learn_from_log: .*{message}"):
+        learn_from_log.main([str(log), *arguments, *files])
+    assert not (tmp_path / "out").exists()
+
+
+def test_labels_with_dollars_are_no_formulas(tmp_path):
+    pytest.importorskip("matplotlib")
+    prior = written(
+        tmp_path, "$5-$10,$%$,1\n$5-$10,b,2\n$\\frac$,b,3\n", header="state,action,cost\n", name="prior.csv"
+    )
+    log = written(tmp_path, "$5-$10,$%$,$\\frac$\n$\\frac$,b,$5-$10\n$5-$10,b,$5-$10\n", header="$x^$,do,then\n")
+    files = ["--prior", str(prior), "--out", str(tmp_path / "out")]
+    learn_from_log.main([str(log), "--state", "$x^$", "--action", "do", "--next-state", "then", *files])
+    assert "<td>$\\frac$</td>" in (tmp_path / "out" / "report.html").read_text()
