@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -163,7 +164,7 @@ def _vector_code_works() -> bool:
         return False
 
 
-if _vector_code_works():
-    prefetch, node_scan, node_set = vector_prefetch, vector_scan, vector_set
-else:
-    prefetch, node_scan, node_set = plain_prefetch, plain_scan, plain_set
+_WORKS = _vector_code_works()
+prefetch: Any = vector_prefetch if _WORKS else plain_prefetch
+node_scan: Any = vector_scan if _WORKS else plain_scan
+node_set: Any = vector_set if _WORKS else plain_set
