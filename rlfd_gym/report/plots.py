@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import write
-from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.mdp.pairs import Pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,7 +151,7 @@ def draw_world(axis: Axes, grid: Grid) -> None:
 
 
 def draw_cost(
-    axis: Axes, grid: Grid, mdp: TabularMDP, cost: FloatArray, action: int | None = None, limit: float = 1.0
+    axis: Axes, grid: Grid, mdp: Pairs, cost: FloatArray, action: int | None = None, limit: float = 1.0
 ) -> AxesImage:
     """The cost of one action per cell, or its mean over the cell's actions; returns the image, for a colour bar."""
     chosen = np.ones(mdp.n_pairs, dtype=bool) if action is None else mdp.pair_actions == action
@@ -166,7 +166,7 @@ def draw_cost(
     return image
 
 
-def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> None:
+def draw_policy(axis: Axes, grid: Grid, mdp: Pairs, policy: FloatArray) -> None:
     """An arrow per action, as long as the action is likely; the most likely one dark, and never short.
 
     Goals need none.
@@ -188,7 +188,7 @@ def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> 
 
 
 def draw_orders(
-    axis: Axes, mdp: TabularMDP, policies: Mapping[str, FloatArray], colours: Mapping[str, str] | None = None
+    axis: Axes, mdp: Pairs, policies: Mapping[str, FloatArray], colours: Mapping[str, str] | None = None
 ) -> None:
     """The most likely action in each state, a line of marks per policy, for states and actions that are amounts.
 
@@ -253,7 +253,7 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
     return figure
 
 
-def _changes(mdp: TabularMDP, before: FloatArray, after: FloatArray) -> int:
+def _changes(mdp: Pairs, before: FloatArray, after: FloatArray) -> int:
     """In how many states, visited by both occupancies, another action became the most likely."""
     share = np.minimum(mdp.sum_by_state(before), mdp.sum_by_state(after))
     first, then = (
@@ -264,7 +264,7 @@ def _changes(mdp: TabularMDP, before: FloatArray, after: FloatArray) -> int:
     return int(np.sum(~kept & (share > 1e-6)))
 
 
-def _most_likely(mdp: TabularMDP, policy: FloatArray) -> FloatArray:
+def _most_likely(mdp: Pairs, policy: FloatArray) -> FloatArray:
     """The largest probability of each state."""
     largest = np.zeros(mdp.n_states)
     np.maximum.at(largest, mdp.pair_states, np.asarray(policy))
