@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from rlfd_gym._files import load_arrays, save_arrays
 from rlfd_gym.compare.tasks import Instance, Task
 from rlfd_gym.mdp.pairs import Pairs
@@ -49,7 +51,8 @@ class Facts:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store them."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        header, arrays = {"facts": self.values(), "grid": None}, {"feasible": self.pairs.feasible}
+        header: dict[str, Any] = {"facts": self.values(), "grid": None}
+        arrays: dict[str, NDArray[Any]] = {"feasible": self.pairs.feasible}
         if self.grid is not None:
             header["grid"] = {name: getattr(self.grid, name) for name in ("arrows", "action_names", "row_zero")}
             arrays["cells"] = self.grid.cells

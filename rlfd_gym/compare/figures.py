@@ -104,9 +104,12 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
 
 def learned_costs(facts: Facts, shown: dict[str, Row]) -> Figure:
     """Draw the truth, the prior, and what each method made of them."""
-    references = {row.method: row for row in shown.values() if row.reference}
-    costs = {"truth": references["optimum"].cost, "prior": references["prior"].cost}  # these plan with them
-    costs |= {name: row.cost for name, row in shown.items() if row.cost is not None and not row.reference}
+    names = {"optimum": "truth", "prior": "prior"}  # what these two reference rows plan with
+    costs = {
+        names.get(row.method, row.label): row.cost
+        for row in shown.values()
+        if row.cost is not None and (row.method in names or not row.reference)
+    }
     figure, axes = _panels(len(costs))
     for axis, (name, cost) in zip(axes, costs.items(), strict=False):
         axis.set_title(name, fontsize=8)

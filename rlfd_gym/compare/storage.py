@@ -45,7 +45,8 @@ def stored_design(folder: Path) -> Design:
         raise ValueError(f"resume: there is no comparison in {folder}: it has no results.json")
     try:
         text = json.loads((folder / "results.json").read_text())["design"]
-        return Design(**{name: tuple(value) if isinstance(value, list) else value for name, value in text.items()})
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in text.items()}
+        return Design(**values)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"resume: {folder / 'results.json'} is not that of a comparison ({type(error).__name__}: {error})"
