@@ -1,22 +1,26 @@
-"""Everything side by side: learn from imperfect experts with RLfD and its rivals, and say what was gained.
+"""Everything side by side: learn from imperfect experts with RLfD and its rivals.
 
-    python scripts/compare.py                                # all tasks, under two minutes on two cores
+    python scripts/compare.py                                # all tasks, under two minutes
     python scripts/compare.py --quick                        # seconds
     python scripts/compare.py --list                         # tasks and methods
     python scripts/compare.py --tasks windy --methods rlfd-exact,lpal --alpha 0.01,0.1 --seeds 20
-    python scripts/compare.py --resume results/compare/...   # go on where a run was interrupted, or add to it
+    python scripts/compare.py --resume results/compare/...   # continue a run, or add to it
 
-Prints a table for each task, and writes rows, means, settings, pictures and a page into results/compare/<time>/.
+Prints a table for each task, and writes rows, means, design, pictures and a page into
+results/compare/<time>/.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import joblib
 from rich.console import Console
 
 from rlfd_gym import compare
@@ -46,27 +50,33 @@ def main() -> int:
     chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}
     out = options.resume or options.out or Path("results/compare") / datetime.now().strftime("%Y-%m-%d_%H%M%S")
     try:
-        result = compare.run(
-            **chosen,
-            jobs=options.jobs,
-            scheduler=options.scheduler,
-            out=out,
-            resume=bool(options.resume),
-            progress=True,
-        )
+        with cluster(options.scheduler) if options.scheduler else nullcontext():
+            jobs = -1 if options.scheduler else options.jobs
+            result = compare.run(**chosen, jobs=jobs, out=out, resume=bool(options.resume), progress=True)
     except (ImportError, OSError, TypeError, ValueError) as error:
         parser.error(str(error))
     except KeyboardInterrupt as interrupt:
         print(f"\n{interrupt}", file=sys.stderr)
         return 130
     console.print(result)
-    console.print(compare.LEGEND, style="dim")
+    console.print(compare.legend(), style="dim")
     print(f"\nreport: {out / 'report.html'}")
     return 0
 
 
+@contextmanager
+def cluster(scheduler: str) -> Iterator[None]:
+    """Run the cells on the workers of a Dask scheduler."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError('a scheduler needs dask: pip install "rlfd-gym[cluster]"', name="distributed") from error
+    with distributed.Client(scheduler), joblib.parallel_config(backend="dask"):
+        yield
+
+
 def argument_parser() -> argparse.ArgumentParser:
-    """The options; what is left out has the default of `rlfd_gym.compare.Settings`."""
+    """Return the options; what is left out has the default of `rlfd_gym.compare.Design`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=words, help="tasks, by name: a,b")
     parser.add_argument("--methods", type=words, help="methods, by name: a,b")
@@ -81,22 +91,22 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="show tasks and methods, and end")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, help="a new folder (default results/compare/<time>)")
-    where.add_argument("--resume", type=Path, metavar="DIR", help="go on in this folder, keeping its finished cells")
+    where.add_argument("--resume", type=Path, metavar="DIR", help="continue in this folder, keeping its finished cells")
     return parser
 
 
 def words(text: str) -> list[str]:
-    """a,b as a list."""
+    """Return a,b as a list."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(text: str) -> list[float]:
-    """0.1,1 as a list."""
+    """Return 0.1,1 as a list."""
     return [float(word) for word in words(text)]
 
 
 def levels(text: str) -> list[int | str]:
-    """1,10,exact as a list."""
+    """Return 1,10,exact as a list."""
     return [word if word == "exact" else int(word) for word in words(text)]
 
 

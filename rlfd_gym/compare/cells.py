@@ -1,19 +1,22 @@
-"""One cell of the comparison: a method on a task, from so many demonstrations, with one seed.
+"""One cell of the comparison: a method on a task, from that many demonstrations, with one seed.
 
-What a cell gives depends on its name and on the settings of the solvers, and on nothing else: all that is random in it
-comes from a hash of its name. All methods are shown the same demonstrations on the same task and seed, the first 10 of
-which are those of the cell with 10 demonstrations. A finished cell is one small file, written whole or not at all.
-A solver that gives up (a `RuntimeError`) is a result too: the cell has no numbers, and its note says why.
+What a cell gives depends on its name and on the settings of the solvers, and on nothing else:
+all that is random in it comes from a hash of its name. All methods are shown the same
+demonstrations on the same task and seed, the first 10 of which are those of the cell with 10
+demonstrations. A finished cell is one small file, written whole or not at all. It describes
+itself: whoever shows it needs no registry of methods. A solver that gives up (a `RuntimeError`)
+is a result too: the cell has no numbers, and its note says why.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import time
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,25 +25,31 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import load_arrays, save_arrays
-from rlfd_gym.compare.measures import cost_distance, share_closed
+from rlfd_gym.compare.measures import MEASURES, measured
 from rlfd_gym.compare.methods import Lesson, Method
-from rlfd_gym.compare.tasks import Setting, Task, demonstrations_of, signed_cells
+from rlfd_gym.compare.tasks import Instance, Task, demonstrations_of, signed_cells
 from rlfd_gym.problem.solution import Solution
 
 EXACT = "exact"
-_NO_NUMBERS: dict[str, Any] = dict.fromkeys(("true_cost", "share_closed", "cost_distance", "duality_gap"))
-KIND, VERSION = "rlfd_gym comparison cell", 1
+KIND, VERSION = "rlfd_gym comparison cell", 2
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The name of a cell."""
+    """The name of a cell.
+
+    Attributes:
+        task: by name.
+        method: by name.
+        alpha: the weight of the prior; `None` for methods that take none.
+        demonstrations: how many, or "exact" for the expert's exact occupancy.
+        seed: 0, 1, ….
+    """
 
     task: str
     method: str
     alpha: float | None
     demonstrations: int | str
-    """How many, or "exact" for the expert's exact occupancy."""
     seed: int
 
     @property
@@ -50,25 +59,66 @@ class Cell:
         return f"{self.task} {self.method}{alpha} {self.demonstrations} seed={self.seed}.npz".replace(" ", "_")
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """What came out of a cell."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result:
+    """What a method achieved on a task, and what tables, notes and pictures say of the method.
+
+    Every measure is an attribute too: `result.true_cost` is `result.measures["true_cost"]`.
+
+    Attributes:
+        task: by name.
+        method: by name.
+        alpha: the weight of the prior; `None` for methods that take none.
+        demonstrations: how many, or "exact" for the expert's exact occupancy.
+        title: the method's, as in `Method`, and so are the next five.
+        reference: whether this is a reference row.
+        uses_prior: whether the method uses the prior.
+        uses_basis: whether it looks for the cost in the hull of the basis.
+        stochastic: whether it draws.
+        most_seeds: for how many seeds it is run at most.
+        measures: the numbers by their names in `MEASURES`; `None` for what a method does not have.
+        seconds: what the solve took.
+    """
 
     task: str
     method: str
     alpha: float | None
     demonstrations: int | str
-    seed: int
-    true_cost: float | None
-    """By exact policy evaluation; `None` where the solver gave up."""
-    share_closed: float | None
-    cost_distance: float | None
-    """`None` for methods that learn no cost."""
-    duality_gap: float | None
-    """Of the problem that the method solves; `None` where it has no bounds."""
+    title: str
+    reference: bool
+    uses_prior: bool
+    uses_basis: bool
+    stochastic: bool
+    most_seeds: int | None
+    measures: dict[str, float | None]
     seconds: float
+
+    @property
+    def label(self) -> str:
+        """The method's title, with its α."""
+        return self.title + ("" if self.alpha is None else f" α={self.alpha:g}")
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a measure."""
+        try:
+            return self.__dict__["measures"][name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no attribute or measure {name!r}") from None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Row(Result):
+    """What came out of a cell. The fields of `Result` say which one, and what the numbers are.
+
+    Attributes:
+        seed: 0, 1, ….
+        note: the warnings of the solve, or why the solver gave up; the measures are `None` then.
+        policy: the apprentice's, over pairs.
+        cost: the learned cost, over pairs; `None` for methods that learn none.
+    """
+
+    seed: int
     note: str
-    """The warnings of the solve."""
     policy: FloatArray | None = field(default=None, repr=False)
     cost: FloatArray | None = field(default=None, repr=False)
 
@@ -78,29 +128,39 @@ class Row:
         return Cell(self.task, self.method, self.alpha, self.demonstrations, self.seed)
 
     def values(self) -> dict[str, Any]:
-        """All but the arrays."""
-        return {name: value for name, value in asdict(self).items() if name not in ("policy", "cost")}
+        """Return a record for a CSV file: all but the arrays and the description of the method."""
+        return asdict(self.cell) | self.measures | {"seconds": self.seconds, "note": self.note}
 
     def save(self, folder: Path) -> None:
         """Store it under its name."""
-        arrays = {name: array for name in ("policy", "cost") if (array := getattr(self, name)) is not None}
-        save_arrays(folder / self.cell.file_name, KIND, VERSION, self.values(), arrays)
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        arrays = {name: array for name in ("policy", "cost") if (array := values.pop(name)) is not None}
+        save_arrays(folder / self.cell.file_name, KIND, VERSION, values, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Row:
-        """Read it back."""
+        """Read it back. Measures that were registered since are `None`."""
         header, arrays = load_arrays(path, KIND, VERSION)
         values = {name: value for name, value in header.items() if name not in ("format", "version")}
+        values["measures"] = dict.fromkeys(MEASURES) | values["measures"]
         return cls(**values, policy=arrays.get("policy"), cost=arrays.get("cost"))
 
 
-def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
-    """Solve and measure. The time is that of the solve alone, after a first one in miniature that compiles and imports.
+def level_key(level: int | str) -> float:
+    """Return what to sort numbers of demonstrations by, the exact occupancy last."""
+    return math.inf if level == EXACT else float(level)
 
-    A method that is in error, rather than giving up, ends the comparison with a `RuntimeError` that names the cell.
+
+def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
+    """Solve and measure.
+
+    The time is that of the solve alone, after a first one in miniature that compiles and
+    imports. A method that is in error, rather than giving up, ends the comparison with a
+    `RuntimeError` that names the cell.
 
     >>> from rlfd_gym.compare import METHODS, TASKS
-    >>> row = run_cell(TASKS["inventory"], METHODS["expert"], Cell("inventory", "expert", None, "exact", 0), 1, 1)
+    >>> cell = Cell("inventory", "expert", alpha=None, demonstrations="exact", seed=0)
+    >>> row = run_cell(TASKS["inventory"], METHODS["expert"], cell, iterations=1, runs=1)
     >>> row.share_closed
     0.0
     """
@@ -113,29 +173,29 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
 
 
 def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
-    setting = task.make(cell.seed)
-    lesson = Lesson(setting, _shown(setting, cell), cell.alpha or 0.0, iterations, runs, _seed(*asdict(cell).values()))
+    instance = task.make(cell.seed)
+    lesson = _lesson(instance, _shown(instance, cell), cell.alpha, iterations, runs, _seed(*asdict(cell).values()))
     _warm_up(method)
+    described = {
+        name: getattr(method, name)
+        for name in ("title", "reference", "uses_prior", "uses_basis", "stochastic", "most_seeds")
+    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()
         try:
-            solution = method.solve(lesson)
+            solution = method.solve(instance if method.reference else lesson)
         except RuntimeError as error:
-            return Row(**asdict(cell), **_NO_NUMBERS, seconds=time.perf_counter() - start, note=f"gave up: {error}")
+            seconds, nothing = time.perf_counter() - start, dict.fromkeys(MEASURES)
+            return Row(**asdict(cell), **described, measures=nothing, seconds=seconds, note=f"gave up: {error}")
         seconds = time.perf_counter() - start
     learned = solution if isinstance(solution, Solution) else None
     if learned is not None and not learned.finished:
         raise KeyboardInterrupt
-    mdp = setting.mdp
-    true_cost = mdp.expected_cost(solution.policy, setting.truth)
-    gap = np.nan if learned is None else learned.duality_gap
     return Row(
         **asdict(cell),
-        true_cost=true_cost,
-        share_closed=share_closed(true_cost, *_ends(setting)),
-        cost_distance=None if learned is None else cost_distance(learned.cost, setting.truth),
-        duality_gap=None if np.isnan(gap) else gap,
+        **described,
+        measures=measured(solution, instance),
         seconds=seconds,
         note="; ".join(sorted({str(warning.message) for warning in caught})),
         policy=solution.policy,
@@ -143,34 +203,38 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
     )
 
 
-def _ends(setting: Setting) -> tuple[float, float]:
-    """The true expected cost of the expert and of the optimum, by the same policy evaluation as everybody's."""
-    mdp, truth = setting.mdp, setting.truth
-    expert, optimum = mdp.policy_of(setting.expert), mdp.optimal(truth).policy
-    return mdp.expected_cost(expert, truth), mdp.expected_cost(optimum, truth)
+def _lesson(
+    instance: Instance, shown: Any, alpha: float | None, iterations: int, runs: int, seed: np.random.SeedSequence
+) -> Lesson:
+    """Return what a method may know of a task."""
+    return Lesson(
+        mdp=instance.mdp, shown=shown, prior=instance.prior, alpha=alpha or 0.0, basis=instance.basis,
+        iterations=iterations, runs=runs, seed=seed,
+    )  # fmt: skip
 
 
-def _shown(setting: Setting, cell: Cell) -> Any:
+def _shown(instance: Instance, cell: Cell) -> Any:
     if cell.demonstrations == EXACT:
-        return setting.expert
-    return demonstrations_of(setting, int(cell.demonstrations), _seed("demonstrations", cell.task, cell.seed))
+        return instance.expert
+    return demonstrations_of(instance, int(cell.demonstrations), _seed("demonstrations", cell.task, cell.seed))
 
 
 def _seed(*names: object) -> np.random.SeedSequence:
-    """A seed that depends on names only."""
+    """Return a seed that depends on names only."""
     digest = hashlib.sha256("\n".join(map(str, names)).encode()).digest()
     return np.random.SeedSequence(int.from_bytes(digest[:16], "little"))
 
 
 @cache
 def _warm_up(method: Method) -> None:
-    """Solve a problem of four cells once per process, so that compiling and importing are not timed."""
+    """Solve a tiny problem once per process, so that compiling and importing are not timed."""
     import gymnasium as gym
 
     env: Any = gym.make("rlfd_gym/WindyGridworld-v0", height=2, width=2, obstacles=[(0, 1)], goals=[(1, 1)]).unwrapped
-    setting = Setting(
+    instance = Instance(
         env.mdp, env.cost, env.mdp.occupancy_of(env.mdp.uniform_policy()), env.cost, signed_cells(env.mdp)
     )
+    lesson = _lesson(instance, instance.expert, 1.0 if method.takes_alpha else 0.0, 10, 1, _seed("warm-up"))
     with warnings.catch_warnings(), contextlib.suppress(RuntimeError):
         warnings.simplefilter("ignore")
-        method.solve(Lesson(setting, setting.expert, 1.0 if method.alpha else 0.0, 10, 1, _seed("warm-up")))
+        method.solve(instance if method.reference else lesson)

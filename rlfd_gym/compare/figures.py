@@ -9,9 +9,8 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.compare.cells import EXACT, Row
-from rlfd_gym.compare.methods import METHODS
-from rlfd_gym.compare.tables import Summary, label, last_level
-from rlfd_gym.compare.tasks import TASKS, Setting
+from rlfd_gym.compare.facts import Facts
+from rlfd_gym.compare.tables import Summary, last_level
 from rlfd_gym.report import plots
 
 if TYPE_CHECKING:
@@ -37,33 +36,32 @@ CAPTIONS = {
 
 
 def figures_of(comparison: Comparison, task: str) -> Iterator[tuple[str, Figure, str]]:
-    """(name, figure, caption) for each picture of a task."""
-    summaries = comparison.summaries(task)
-    setting = TASKS[task].make(0)
+    """Draw the pictures of a task: (name, figure, caption) of each."""
+    summaries, facts = comparison.summaries(task), comparison.facts[task]
     shown = _shown([row for row in comparison.rows if row.task == task and row.seed == 0 and row.policy is not None])
     yield "costs", bars(summaries), CAPTIONS["costs"]
-    if len(comparison.settings.demonstrations) > 1:
+    if len(comparison.design.demonstrations) > 1:
         yield (
             "demonstrations",
-            against_demonstrations(summaries, comparison.settings.demonstrations),
+            against_demonstrations(summaries, comparison.design.demonstrations),
             CAPTIONS["demonstrations"],
         )
-    if any(row.cost is not None and not METHODS[row.method].reference for row in shown.values()):
-        kind = "cost of cells" if setting.grid else "cost of orders"
-        yield "learned", learned_costs(setting, shown), CAPTIONS[kind]
-    yield "policies", policies(setting, shown), CAPTIONS["arrows" if setting.grid else "orders"]
+    if any(row.cost is not None and not row.reference for row in shown.values()):
+        kind = "cost of cells" if facts.grid else "cost of orders"
+        yield "learned", learned_costs(facts, shown), CAPTIONS[kind]
+    yield "policies", policies(facts, shown), CAPTIONS["arrows" if facts.grid else "orders"]
 
 
 def bars(summaries: Sequence[Summary]) -> Figure:
-    """True expected cost, one bar for each row of the table."""
+    """Draw the true expected cost, one bar for each row of the table."""
     last = list(last_level(summaries).values())
     figure, axes = plots.new_figure(size=(7.0, 0.8 + 0.24 * len(last)))
     axis = axes[0, 0]
     place = np.arange(len(last))
     margins = [summary.true_cost_margin or 0.0 for summary in last]
-    axis.barh(place, [s.true_cost for s in last], xerr=margins, color=[_colour(s.method) for s in last],
+    axis.barh(place, [s.true_cost for s in last], xerr=margins, color=[_colour(s) for s in last],
               error_kw={"elinewidth": 1, "capsize": 2, "ecolor": "#555555"})  # fmt: skip
-    axis.set_yticks(place, [label(summary) for summary in last])
+    axis.set_yticks(place, [summary.label for summary in last])
     axis.invert_yaxis()
     axis.axvline(next(s.true_cost for s in last if s.method == "expert"), color=plots.BLACK, linestyle=":", linewidth=1)
     axis.axvline(0.0, color=plots.GREY, linewidth=0.8)
@@ -73,7 +71,7 @@ def bars(summaries: Sequence[Summary]) -> Figure:
 
 
 def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | str]) -> Figure:
-    """True expected cost over the numbers of demonstrations, methods with and without a prior side by side."""
+    """Draw the true expected cost over the demonstrations, with a prior and without."""
     figure, axes = plots.new_figure(1, 2, size=(10.0, 4.2), sharey=True)
     names = {"expert's exact\noccupancy" if level == EXACT else str(level): level for level in levels}
     for axis, prior in zip(axes[0], (True, False), strict=True):
@@ -83,9 +81,8 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
             axis.text(1.0, cost, f" {reference}", transform=axis.get_yaxis_transform(), va="center", fontsize=8)
         lines: dict[str, list[Summary]] = {}
         for summary in summaries:
-            method = METHODS[summary.method]
-            if not method.reference and method.uses_prior == prior:
-                lines.setdefault(label(summary), []).append(summary)
+            if not summary.reference and summary.uses_prior == prior:
+                lines.setdefault(summary.label, []).append(summary)
         for k, (name, line) in enumerate(lines.items()):
             x = np.array([levels.index(s.demonstrations) for s in line]) + 0.05 * (k - (len(lines) - 1) / 2)
             axis.errorbar(
@@ -105,35 +102,37 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
     return figure
 
 
-def learned_costs(setting: Setting, shown: dict[str, Row]) -> Figure:
-    """The truth, the prior, and what each method made of them."""
-    costs = {"truth": setting.truth, "prior": setting.prior}
-    costs |= {
-        name: row.cost for name, row in shown.items() if row.cost is not None and not METHODS[row.method].reference
+def learned_costs(facts: Facts, shown: dict[str, Row]) -> Figure:
+    """Draw the truth, the prior, and what each method made of them."""
+    names = {"optimum": "truth", "prior": "prior"}  # what these two reference rows plan with
+    costs = {
+        names.get(row.method, row.label): row.cost
+        for row in shown.values()
+        if row.cost is not None and (row.method in names or not row.reference)
     }
     figure, axes = _panels(len(costs))
     for axis, (name, cost) in zip(axes, costs.items(), strict=False):
         axis.set_title(name, fontsize=8)
-        image = _draw_cost(axis, setting, _normalised(cost))
+        image = _draw_cost(axis, facts, _normalised(cost))
     figure.colorbar(image, ax=list(axes), shrink=0.5, label="cost, normalised")
     return figure
 
 
-def policies(setting: Setting, shown: dict[str, Row]) -> Figure:
-    """What each method does."""
+def policies(facts: Facts, shown: dict[str, Row]) -> Figure:
+    """Draw what each method does."""
     known = {name: row.policy for name, row in shown.items() if row.policy is not None}
-    left_out = ("random",) if setting.grid else ("random", "optimum", "expert")
+    left_out = ("random",) if facts.grid else ("random", "optimum", "expert")
     drawn = {name: policy for name, policy in known.items() if name not in left_out}
     figure, axes = _panels(len(drawn))
     for axis, (name, policy) in zip(axes, drawn.items(), strict=False):
         axis.set_title(name, fontsize=8)
-        if setting.grid is not None:
-            plots.draw_policy(axis, setting.grid, setting.mdp, policy)
+        if facts.grid is not None:
+            plots.draw_policy(axis, facts.grid, facts.pairs, policy)
             continue
         beside = {other: known[other] for other in ("optimum", "expert")}
         colours = {"optimum": plots.COLOURS["optimum"], "expert": plots.BLACK, name: plots.COLOURS["apprentice"]}
         plots.draw_orders(
-            axis, setting.mdp, {**beside, name: policy}, plots.COLOURS | colours,
+            axis, facts.pairs, {**beside, name: policy}, plots.COLOURS | colours,
             state_label="stock on hand (units)", action_label="order (units)",
         )  # fmt: skip
         axis.tick_params(labelsize=7)
@@ -144,12 +143,12 @@ def policies(setting: Setting, shown: dict[str, Row]) -> Figure:
 
 
 def _shown(rows: Sequence[Row]) -> dict[str, Row]:
-    """The row of each method at the last level, by label."""
-    return {label(row): row for row in last_level(rows).values()}
+    """Return the row of each method at the last level, by label."""
+    return {row.label: row for row in last_level(rows).values()}
 
 
 def _panels(number: int) -> tuple[Figure, Sequence[Axes]]:
-    """Small square panels, those not needed left blank."""
+    """Return small square panels, those not needed left blank."""
     columns = min(COLUMNS, number)
     rows = -(-number // columns)
     figure, axes = plots.new_figure(rows, columns, size=(2.1 * columns, 2.2 * rows))
@@ -158,13 +157,11 @@ def _panels(number: int) -> tuple[Figure, Sequence[Axes]]:
     return figure, list(axes.ravel()[:number])
 
 
-def _draw_cost(axis: Axes, setting: Setting, cost: FloatArray) -> Any:
-    if setting.grid is not None:
-        return plots.draw_cost(axis, setting.grid, setting.mdp, cost)
-    page = np.full((setting.mdp.n_states, setting.mdp.n_actions), np.nan)
-    page[setting.mdp.pair_states, setting.mdp.pair_actions] = cost
+def _draw_cost(axis: Axes, facts: Facts, cost: FloatArray) -> Any:
+    if facts.grid is not None:
+        return plots.draw_cost(axis, facts.grid, facts.pairs, cost)
     axis.grid(False)
-    return axis.imshow(page, cmap=plots.COST_MAP, vmin=-1, vmax=1)
+    return axis.imshow(facts.pairs.table(cost), cmap=plots.COST_MAP, vmin=-1, vmax=1)
 
 
 def _normalised(cost: FloatArray) -> FloatArray:
@@ -173,9 +170,9 @@ def _normalised(cost: FloatArray) -> FloatArray:
     return centred / size if size > 1e-9 else np.zeros_like(centred)
 
 
-def _colour(method: str) -> str:
-    if METHODS[method].reference:
-        return plots.COLOURS[method]
-    if method.startswith("rlfd"):
+def _colour(summary: Summary) -> str:
+    if summary.reference:
+        return plots.COLOURS[summary.method]
+    if summary.method.startswith("rlfd"):
         return plots.COLOURS["apprentice"]
-    return plots.COLOURS["hull"] if METHODS[method].basis else plots.PURPLE
+    return plots.COLOURS["hull"] if summary.uses_basis else plots.PURPLE

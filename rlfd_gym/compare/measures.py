@@ -1,38 +1,92 @@
-"""What is reported of a policy and a learned cost.
+"""What is reported of a policy and a learned cost, one entry in `MEASURES` each.
 
-**Share of the gap closed.** (ρ_E - ρ_A) / (ρ_E - ρ*), with ρ the true expected cost, by exact policy evaluation, of the
-expert, the apprentice and the optimum: 0 for the expert, 1 for the optimum, negative for worse than the expert.
+Rows, means over seeds, the columns of tables and CSV files, what is bold and the legend follow
+from an entry.
 
-**Distance of the learned cost to the truth.** No behaviour tells a cost c from a c + b with a > 0: scale and shift
-cannot be identified. They are removed by the best fit in ℓ1-norm,
+**True expected cost.** ρ(π) = <μ_π, c_true>, by exact policy evaluation.
+
+**Share of the gap closed.** (ρ_E - ρ_A) / (ρ_E - ρ*), with ρ the true expected cost of the
+expert, the apprentice and the optimum: 0 for the expert, 1 for the optimum, negative for worse
+than the expert.
+
+**Distance of the learned cost to the truth.** No behaviour tells a cost c from a c + b with
+a > 0: scale and shift cannot be identified. They are removed by the best fit in ℓ1-norm,
 
     min over a ≥ 0, b of ‖a c + b - c_true‖₁   /   min over b of ‖b - c_true‖₁,
 
-which is 0 where c is the truth up to scale and shift, and 1 where it tells nothing (a = 0 fits best): costs that point
-the wrong way included. It is solved through its dual, a linear program with two rows,
+which is 0 where c is the truth up to scale and shift, and 1 where it tells nothing (a = 0 fits
+best): costs that point the wrong way included. It is solved through its dual, a linear program
+with two rows,
 
     max <y, c_true>   over   |y| ≤ 1,   <y, 1> = 0,   <y, c> ≤ 0.
 
-(Potentials, c + Tγᵀu, cannot be identified either. They are not removed: they stay the same neither for another start
-nor for another discount.)
+(Potentials, c + Tγᵀu, cannot be identified either. They are not removed: they stay the same
+neither for another start nor for another discount.)
 
-**Intervals.** Student's, for the mean over seeds: mean ± t_{0.975, n-1} s/√n; none for a single value.
+**Duality gap.** Of the problem that the method itself solves, by its own bounds.
+
+**Intervals.** Student's, for the mean over seeds: mean ± t_{0.975, n-1} s/√n; none for a single
+value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.stats import t as student
 
+from rlfd_gym.compare.tasks import Instance
+from rlfd_gym.problem.solution import Apprentice, Solution
+
 CONFIDENCE = 0.95
 
 
+@dataclass(frozen=True)
+class Measure:
+    """An entry of the registry.
+
+    Attributes:
+        name: what the number is called in `Row.measures` and in the CSV files.
+        title: the head of its column.
+        legend: what the column shows, after "title: ".
+        compute: the number, from what was learned and the task with its truth; `None` where
+            there is none.
+        format: the number as text.
+        best: which end is bold in its column, if any.
+        interval: whether the means over seeds come with a 95% interval, `name_margin` in the CSV
+            file.
+    """
+
+    name: str
+    title: str
+    legend: str
+    compute: Callable[[Apprentice, Instance], float | None] = field(repr=False)
+    format: Callable[[float], str] = field(default="{:.2f}".format, repr=False)
+    best: Literal["lowest", "highest"] | None = None
+    interval: bool = False
+
+
+def measured(apprentice: Apprentice, instance: Instance) -> dict[str, float | None]:
+    """Return every measure of an apprentice, by name."""
+    return {name: measure.compute(apprentice, instance) for name, measure in MEASURES.items()}
+
+
+def legend() -> str:
+    """Return what the columns of a table mean, in a paragraph."""
+    columns = [f"{measure.title}: {measure.legend}." for name, measure in MEASURES.items() if name != MAIN]
+    columns.append("time: of one solve.")
+    main = MEASURES[MAIN]
+    return f"{main.title} {main.legend}. {' '.join(columns)} Columns with a name show the level furthest right."
+
+
 def share_closed(cost: float, expert: float, optimum: float) -> float:
-    """How much of the way from the expert to the optimum was made; `nan` for an optimal expert.
+    """Return the share of the way from the expert to the optimum; `nan` for an optimal expert.
 
     >>> share_closed(-0.75, expert=-0.5, optimum=-1.0)
     0.5
@@ -41,7 +95,7 @@ def share_closed(cost: float, expert: float, optimum: float) -> float:
 
 
 def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
-    """The relative ℓ1 distance of the module's docstring, between 0 and 1.
+    """Return the relative ℓ1 distance of the module's docstring, between 0 and 1.
 
     >>> truth = np.array([-1.0, 0.0, 0.5, 1.0])
     >>> abs(cost_distance(3 * truth + 7, truth)) < 1e-9, cost_distance(-truth, truth)
@@ -68,7 +122,7 @@ def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
 
 
 def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and the half-width of its 95% interval if there are several values.
+    """Return the mean, and the half-width of its 95% interval if there are several values.
 
     >>> mean, margin = mean_and_margin([1.0, 3.0])
     >>> mean, round(margin, 2)
@@ -81,3 +135,61 @@ def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
         return float(x.mean()), None
     margin = student.ppf(0.5 + CONFIDENCE / 2, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
     return float(x.mean()), float(margin)
+
+
+def _true_cost(apprentice: Apprentice, instance: Instance) -> float:
+    return instance.mdp.expected_cost(apprentice.policy, instance.truth)
+
+
+def _share_closed(apprentice: Apprentice, instance: Instance) -> float:
+    return share_closed(_true_cost(apprentice, instance), *instance.ends)
+
+
+def _cost_distance(apprentice: Apprentice, instance: Instance) -> float | None:
+    return cost_distance(apprentice.cost, instance.truth) if isinstance(apprentice, Solution) else None
+
+
+def _duality_gap(apprentice: Apprentice, instance: Instance) -> float | None:
+    gap = apprentice.duality_gap if isinstance(apprentice, Solution) else math.nan
+    return None if math.isnan(gap) else gap
+
+
+def _percent(share: float) -> str:
+    return "" if math.isnan(share) else f"{100 * share + 0.0:.0f}%".replace("-0%", "0%")
+
+
+MEASURES = {
+    measure.name: measure
+    for measure in (
+        Measure(
+            "true_cost",
+            "true expected cost",
+            "by exact evaluation, mean ± 95% interval over seeds, after that many demonstrations or from the expert's "
+            "exact occupancy",
+            _true_cost,
+            "{:.3f}".format,
+            best="lowest",
+            interval=True,
+        ),
+        Measure(
+            "share_closed",
+            "closed",
+            "share of the way from the expert to the optimum",
+            _share_closed,
+            _percent,
+            best="highest",
+            interval=True,
+        ),
+        Measure(
+            "cost_distance",
+            "dist",
+            "of the learned cost to the truth up to scale and shift, 0 the truth, 1 tells nothing",
+            _cost_distance,
+            best="lowest",
+        ),
+        Measure("duality_gap", "gap", "duality gap of its own problem", _duality_gap, "{:.0e}".format),
+    )
+}
+"""The measures by name, in the order of their columns."""
+MAIN = "true_cost"
+"""The measure that a table shows at every level, and that figures draw; the others have a column each."""

@@ -1,14 +1,16 @@
-"""The methods of the comparison, one entry in `METHODS` each: from a `Lesson` to a `Solution`.
+"""The methods of the comparison, one entry in `METHODS` each: from a `Lesson` to an `Apprentice`.
 
-A lesson is all that a method may know: the tables, what the expert showed (its exact occupancy or demonstrations), and
-where the method asks for them the prior with its weight α and the basis. The true cost is not in it. The reference rows
-of the tables are methods too, with the truth in hand.
+A lesson is all that a method may know: the tables, what the expert showed (its exact occupancy
+or demonstrations), the prior with its weight α, and the basis. The true cost is not in it. The
+reference rows of the tables are entries too, but functions of the task's `Instance`, truth and
+exact expert included.
 
-Iterations are such that the whole comparison takes under two minutes on two cores, fewer than a method's own default
-where that is slow. Who wants to see a method at its best calls it from `rlfd_gym.baselines`.
+Iterations are such that the whole comparison takes under two minutes on two cores, fewer than a
+method's own default where that is slow. To see a method at its best, call it from
+`rlfd_gym.baselines`.
 
-**Seeds.** A method is run once where nothing about it is random: it draws nothing itself, it is shown exact
-occupancies, and it asks for no prior that the task draws.
+**Seeds.** A method is run once where nothing about it is random: it draws nothing itself, it is
+shown exact occupancies, and it uses no prior that the task draws.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.compare.tasks import Setting
+from rlfd_gym.compare.tasks import signed_cells
 from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
@@ -31,23 +33,29 @@ from rlfd_gym.solvers.projection import project_prior
 from rlfd_gym.solvers.smd.solve import solve_smd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Lesson:
-    """What a method is told."""
+    """What a method is given.
 
-    setting: Setting = field(repr=False)
+    Attributes:
+        mdp: the tables.
+        shown: the expert's exact occupancy, or demonstrations.
+        prior: over pairs.
+        alpha: the weight of the prior; 0 for methods that take none.
+        basis: C, (n_pairs, K), for methods that look for the cost in its hull.
+        iterations: steps of each run of the stochastic solvers.
+        runs: runs that a stochastic solver averages over.
+        seed: for all that a method draws.
+    """
+
+    mdp: TabularMDP
     shown: Any = field(repr=False)
-    """The expert's exact occupancy, or demonstrations."""
+    prior: FloatArray = field(repr=False)
     alpha: float
+    basis: FloatArray = field(repr=False)
     iterations: int
-    """Steps of each run of the stochastic solvers."""
     runs: int
     seed: np.random.SeedSequence = field(repr=False)
-
-    @property
-    def mdp(self) -> TabularMDP:
-        """The tables."""
-        return self.setting.mdp
 
     @property
     def occupancy(self) -> FloatArray:
@@ -57,46 +65,52 @@ class Lesson:
     @property
     def problem(self) -> RLfDProblem:
         """RLfD_α of this lesson; without the prior where α = 0."""
-        return RLfDProblem(self.mdp, self.occupancy, self.setting.prior if self.alpha else None, self.alpha)
+        return RLfDProblem(self.mdp, self.occupancy, self.prior if self.alpha else None, self.alpha)
 
 
 @dataclass(frozen=True)
 class Method:
-    """An entry of the registry."""
+    """An entry of the registry.
+
+    Attributes:
+        name: what it is called on the command line and in the files.
+        title: what it is called in tables and pictures.
+        solve: from a `Lesson` to what was learned; from the task's `Instance` for a reference row.
+        takes_alpha: run once for each α; such methods use the prior.
+        uses_prior: whether a prior drawn anew gives another result.
+        uses_basis: whether the cost is sought in the hull of the task's basis.
+        stochastic: whether it draws.
+        reference: a row to compare with: it does not depend on demonstrations and is always there.
+        default: whether it is run when no methods are named.
+        most_seeds: run for at most that many seeds, where it is slow.
+        needs_imitation: left out of the default where imitation is not installed.
+    """
 
     name: str
     title: str
-    solve: Callable[[Lesson], Apprentice] = field(repr=False)
-    alpha: bool = False
-    """Run once for each α; such methods use the prior."""
-    prior: bool = False
-    """Whether the prior is used."""
-    basis: bool = False
-    """Whether the cost is sought in the hull of the task's basis."""
+    solve: Callable[[Any], Apprentice] = field(repr=False)
+    takes_alpha: bool = False
+    uses_prior: bool = False
+    uses_basis: bool = False
     stochastic: bool = False
     reference: bool = False
-    """A row to compare with: it does not depend on demonstrations and is always there."""
     default: bool = True
-    """Whether it is run when no methods are named."""
     most_seeds: int | None = None
-    """Run for at most so many seeds, where it is slow."""
     needs_imitation: bool = False
-    """Left out of the default where imitation is not installed."""
+
+    def __post_init__(self) -> None:
+        """What takes α uses the prior."""
+        object.__setattr__(self, "uses_prior", self.uses_prior or self.takes_alpha)
 
     @property
     def chosen(self) -> bool:
         """Whether it is run when no methods are named, on this machine."""
         return self.default and not (self.needs_imitation and find_spec("imitation") is None)
 
-    @property
-    def uses_prior(self) -> bool:
-        """Whether a prior drawn anew gives another result."""
-        return self.alpha or self.prior
-
 
 def _projected(lesson: Lesson) -> Solution:
     """IRL-IO_ĉ learns a cost; its apprentice plans with it."""
-    solution = project_prior(lesson.mdp, lesson.occupancy, lesson.setting.prior)
+    solution = project_prior(lesson.mdp, lesson.occupancy, lesson.prior)
     return replace(solution, policy=lesson.mdp.optimal(solution.cost).policy)
 
 
@@ -105,12 +119,12 @@ def _smd(lesson: Lesson) -> Solution:
 
 
 def _baseline(name: str, basis: bool = False, **options: Any) -> Callable[[Lesson], Apprentice]:
-    """A function of `rlfd_gym.baselines`, imported when it is called, with the task's basis if it takes one."""
+    """Return a function of `rlfd_gym.baselines`, imported when called, for lessons."""
 
     def solve(lesson: Lesson) -> Apprentice:
         from rlfd_gym import baselines
 
-        columns = {"basis": lesson.setting.basis} if basis else {}
+        columns = {"basis": lesson.basis} if basis else {}
         return getattr(baselines, name)(lesson.mdp, expert=lesson.shown, **columns, **options)
 
     return solve
@@ -120,18 +134,16 @@ def _smd_hull(lesson: Lesson) -> Solution:
     from rlfd_gym.baselines import solve_smd_hull
 
     return solve_smd_hull(
-        lesson.problem, lesson.setting.basis, n_iterations=lesson.iterations, n_runs=lesson.runs, seed=lesson.seed
+        lesson.problem, lesson.basis, n_iterations=lesson.iterations, n_runs=lesson.runs, seed=lesson.seed
     )
 
 
 def _entropy(lesson: Lesson) -> Solution:
-    """MCE-IRL; on grids a weight for each cell says the same as the signed indicators."""
+    """MCE-IRL; a weight for each state says the same as the signed indicators of all states."""
     from rlfd_gym.baselines import mce_irl
 
-    setting = lesson.setting
-    return mce_irl(
-        lesson.mdp, expert=lesson.shown, basis=setting.basis if setting.grid is None else None, n_iterations=60
-    )
+    states = np.array_equal(lesson.basis, signed_cells(lesson.mdp))
+    return mce_irl(lesson.mdp, expert=lesson.shown, basis=None if states else lesson.basis, n_iterations=60)
 
 
 def _network(lesson: Lesson) -> Apprentice:
@@ -159,31 +171,23 @@ def _acting(mdp: TabularMDP, policy: FloatArray) -> Apprentice:
 METHODS = {
     method.name: method
     for method in (
+        Method("optimum", "optimum", lambda task: _planned(task.mdp, task.truth), reference=True),
+        Method("expert", "expert", lambda task: _acting(task.mdp, task.mdp.policy_of(task.expert)), reference=True),
+        Method("prior", "prior alone", lambda task: _planned(task.mdp, task.prior), uses_prior=True, reference=True),
+        Method("random", "random", lambda task: _acting(task.mdp, task.mdp.uniform_policy()), reference=True),
+        Method("rlfd-exact", "RLfD exact", lambda lesson: solve_exact(lesson.problem), takes_alpha=True),
+        Method("rlfd-smd", "RLfD SMD", _smd, takes_alpha=True, stochastic=True),
+        Method("irl-io", "IRL-IO", _projected, uses_prior=True),
+        Method("smd-hull", "SMD-H", _smd_hull, uses_basis=True, stochastic=True, most_seeds=2),
         Method(
-            "optimum", "optimum", lambda lesson: _planned(lesson.mdp, lesson.setting.truth), reference=True,
+            "smd-hull-prior", "SMD-H", _smd_hull, takes_alpha=True, uses_basis=True, stochastic=True, default=False,
         ),
-        Method(
-            "expert", "expert", lambda lesson: _acting(lesson.mdp, lesson.mdp.policy_of(lesson.setting.expert)),
-            reference=True,
-        ),
-        Method(
-            "prior", "prior alone", lambda lesson: _planned(lesson.mdp, lesson.setting.prior), prior=True,
-            reference=True,
-        ),
-        Method(
-            "random", "random", lambda lesson: _acting(lesson.mdp, lesson.mdp.uniform_policy()), reference=True,
-        ),
-        Method("rlfd-exact", "RLfD exact", lambda lesson: solve_exact(lesson.problem), alpha=True),
-        Method("rlfd-smd", "RLfD SMD", _smd, alpha=True, stochastic=True),
-        Method("irl-io", "IRL-IO", _projected, prior=True),
-        Method("smd-hull", "SMD-H", _smd_hull, basis=True, stochastic=True, most_seeds=2),
-        Method("smd-hull-prior", "SMD-H", _smd_hull, alpha=True, basis=True, stochastic=True, default=False),
-        Method("lpal", "LPAL", _baseline("lpal", basis=True), basis=True),
-        Method("mwal", "MWAL", _baseline("mwal", basis=True, n_iterations=100), basis=True),
-        Method("projection", "projection", _baseline("projection", basis=True, n_iterations=100), basis=True),
-        Method("max-margin", "max. margin", _baseline("max_margin", basis=True), basis=True),
+        Method("lpal", "LPAL", _baseline("lpal", basis=True), uses_basis=True),
+        Method("mwal", "MWAL", _baseline("mwal", basis=True, n_iterations=100), uses_basis=True),
+        Method("projection", "projection", _baseline("projection", basis=True, n_iterations=100), uses_basis=True),
+        Method("max-margin", "max. margin", _baseline("max_margin", basis=True), uses_basis=True),
         Method("lp-irl", "LP-IRL", _baseline("lp_irl")),
-        Method("mce-irl", "MCE-IRL", _entropy, basis=True, needs_imitation=True, most_seeds=1),
+        Method("mce-irl", "MCE-IRL", _entropy, uses_basis=True, needs_imitation=True, most_seeds=1),
         Method("cloning", "cloning", _baseline("behavioural_cloning")),
         Method("bc", "BC network", _network, stochastic=True, needs_imitation=True, default=False),
         Method(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlfd_gym.compare.figures import figures_of
-from rlfd_gym.compare.tables import LEGEND
+from rlfd_gym.compare.measures import legend
 from rlfd_gym.report import plots
 from rlfd_gym.report.html import Report
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def write_page(comparison: Comparison, folder: Path) -> Path:
     """Write `report.html` and the pictures into the folder, which has a `results.json`."""
-    page = Report("Apprenticeship learning, side by side").text(f"In the tables: {LEGEND}")
-    for task in comparison.settings.tasks:
+    page = Report("Apprenticeship learning, side by side").text(f"In the tables: {legend()}")
+    for task in comparison.design.tasks:
         table = comparison.table(task)
         table.add_to(page.heading(table.title))
         for name, figure, caption in figures_of(comparison, task):

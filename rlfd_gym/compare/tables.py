@@ -1,20 +1,21 @@
-"""Means over seeds, and the table of a task: one row per method, one column per number of demonstrations.
+"""Means over seeds, and the table of a task: a row per method, a column per level.
 
-The last four columns are those of the most informative level that the method was run at: the expert's exact occupancy,
-or else the largest number of demonstrations. The best of each column is bold; the reference rows come first.
+A level is a number of demonstrations, or the exact occupancy. The columns of the levels show the
+measure `MAIN`. Every other measure has one column, and so has the time; these are of the most
+informative level that the method was run at: the expert's exact occupancy, or else the largest
+number of demonstrations. The best of each column is bold; the reference rows come first.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlfd_gym.compare.cells import EXACT, Row
-from rlfd_gym.compare.measures import mean_and_margin
-from rlfd_gym.compare.methods import METHODS
-from rlfd_gym.compare.tasks import TASKS
+from rlfd_gym.compare.cells import Result, Row, level_key
+from rlfd_gym.compare.measures import MAIN, MEASURES, Measure, mean_and_margin
 from rlfd_gym.report.html import Cell as PageCell
 from rlfd_gym.report.html import Report
 
@@ -23,51 +24,64 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 WIDTH = 100
-LEGEND = (
-    "true expected cost by exact evaluation, mean ± 95% interval over seeds, after so many demonstrations or from the "
-    "expert's exact occupancy. closed: share of the way from the expert to the optimum. dist: of the learned cost to "
-    "the truth up to scale and shift, 0 the truth, 1 tells nothing. gap: duality gap of its own problem. time: "
-    "of one solve. The last four at the level furthest right."
-)
+AnyResult = TypeVar("AnyResult", bound=Result)
 
 
-@dataclass(frozen=True)
-class Summary:
-    """The mean of a method's rows over seeds."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Summary(Result):
+    """The means of a method's rows over seeds. The fields of `Result` say which method, and where.
 
-    task: str
-    method: str
-    alpha: float | None
-    demonstrations: int | str
+    Its `measures` are the means by name, and under `name_margin` half the width of the 95%
+    interval, for measures that have one; that is `None` for a single seed.
+
+    Attributes:
+        n: how many seeds; 1 where nothing is random.
+    """
+
     n: int
-    """Seeds, 1 where nothing is random."""
-    true_cost: float
-    true_cost_margin: float | None
-    """Half the width of the 95% interval."""
-    share_closed: float
-    share_closed_margin: float | None
-    cost_distance: float | None
-    duality_gap: float | None
-    seconds: float
 
     def values(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
+        """Return a record for a CSV file."""
+        where = {name: getattr(self, name) for name in ("task", "method", "alpha", "demonstrations", "n")}
+        return where | self.measures | {"seconds": self.seconds}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, with its bold cells and its reference rows; prints in a terminal, a page, a README."""
+    """A table of text; prints in a terminal, a notebook, a page, a README.
+
+    Attributes:
+        title: what it is a table of.
+        header: the heads of its columns.
+        rows: its cells, some of them bold.
+        reference: the numbers of the reference rows, which come first.
+        notes: sentences to print under it.
+    """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[PageCell, ...], ...]
     reference: tuple[int, ...]
     notes: tuple[str, ...] = ()
-    """Sentences to print under it."""
+
+    def __str__(self) -> str:
+        """Return plain text, as rich prints it 100 columns wide, without rich.
+
+        Where the columns need more, intervals go to the next line.
+        """
+        texts = [list(self.header), *([cell.text for cell in row] for row in self.rows)]
+        lines = [[[text] for text in row] for row in texts]
+        if _width(lines) > WIDTH:
+            lines = [[text.replace("±", "\n±").split("\n") for text in row] for row in texts]
+        head, *body = (_aligned(row, _widths(lines)) for row in lines)
+        if 0 < len(self.reference) < len(body):
+            body.insert(len(self.reference), [""])
+        table = ["", *head, f" {'-' * (_width(lines) - 2)}", *(line for row in body for line in row), ""]
+        notes = [line for note in self.notes for line in _wrapped(note)]
+        return "\n".join([*_wrapped(self.title), *table, *notes])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """For rich. Where it is too narrow for a line, intervals go to the next one: no digit is left out."""
+        """For rich. Where it is too narrow, intervals go to the next line: no digit is lost."""
         from rich.text import Text
 
         table = self._rich()
@@ -76,27 +90,15 @@ class Table:
         yield table if width <= options.max_width else self._rich(narrow=True)
         yield from self.notes
 
-    def __str__(self) -> str:
-        """As plain text, at most 100 columns wide."""
-        try:
-            from rich.console import Console
-        except ImportError as error:
-            raise ImportError('tables need rich: pip install "rlfd-gym[report]"', name="rich") from error
-
-        console = Console(width=WIDTH, color_system=None, force_terminal=False, highlight=False)
-        with console.capture() as captured:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in captured.get().splitlines())
-
     def markdown(self) -> str:
-        """For a README."""
+        """Return it for a README."""
         lines = ["| " + " | ".join(self.header) + " |", "|---|" + "---:|" * (len(self.header) - 1)]
         for row in self.rows:
             lines.append("| " + " | ".join(f"**{cell.text}**" if cell.bold else cell.text for cell in row) + " |")
         return "\n".join(lines)
 
     def add_to(self, page: Report) -> Report:
-        """On a page of HTML."""
+        """Add it to a page of HTML."""
         page.table(self.header, self.rows, self.reference)
         for note in self.notes:
             page.text(note)
@@ -123,99 +125,102 @@ class Table:
 
 
 def summaries_of(rows: Sequence[Row]) -> list[Summary]:
-    """Means over seeds, in the order of the rows, all of which have numbers."""
+    """Return means over seeds, in the order of the rows, all of which have numbers."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.task, row.method, row.alpha, row.demonstrations), []).append(row)
     return [_summary(group) for group in groups.values()]
 
 
-def label(item: Row | Summary) -> str:
-    """The method's title, with its α."""
-    return METHODS[item.method].title + ("" if item.alpha is None else f" α={item.alpha:g}")
-
-
-def last_level(items: Sequence[Any]) -> dict[tuple[str, float | None], Any]:
-    """Of rows or summaries, for each method and α the one at the most informative level."""
-    found: dict[tuple[str, float | None], Any] = {}
-    for item in items:
-        best = found.setdefault((item.method, item.alpha), item)
-        if level_key(item.demonstrations) > level_key(best.demonstrations):
-            found[item.method, item.alpha] = item
+def last_level(results: Sequence[AnyResult]) -> dict[tuple[str, float | None], AnyResult]:
+    """Return for each method and α the result at the most informative level."""
+    found: dict[tuple[str, float | None], AnyResult] = {}
+    for result in results:
+        best = found.setdefault((result.method, result.alpha), result)
+        if level_key(result.demonstrations) > level_key(best.demonstrations):
+            found[result.method, result.alpha] = result
     return found
 
 
-def level_key(level: int | str) -> float:
-    """To sort numbers of demonstrations by, the exact occupancy last."""
-    return math.inf if level == EXACT else float(level)
-
-
-def table_of(task: str, summaries: Sequence[Summary], levels: Sequence[int | str], notes: Sequence[str] = ()) -> Table:
-    """The table of one task."""
-    found = {(summary.method, summary.alpha, summary.demonstrations): summary for summary in summaries}
-    lines = []
-    for last in last_level(summaries).values():
-        if METHODS[last.method].reference:  # the same whatever is demonstrated
-            lines.append((last, [None] * (len(levels) - 1) + [last]))
-        else:
-            lines.append((last, [found.get((last.method, last.alpha, level)) for level in levels]))
-    own = [line for line in lines if not METHODS[line[0].method].reference]
-    lowest = [_best(None if costs[k] is None else costs[k].true_cost for _, costs in own) for k in range(len(levels))]
-    most = _best(-last.share_closed for last, _ in own)
-    nearest = _best(last.cost_distance for last, _ in own)
-    rows = []
-    for last, costs in lines:
-        reference = METHODS[last.method].reference
-        cells = [PageCell(label(last))]
-        for cost, best in zip(costs, lowest, strict=True):
-            text = "" if cost is None else _mean(cost.true_cost, cost.true_cost_margin)
-            cells.append(PageCell(text, cost is not None and not reference and _same(cost.true_cost, best)))
-        cells += [
-            PageCell(_percent(last.share_closed), not reference and _same(-last.share_closed, most, 2)),
-            PageCell(_decimal(last.cost_distance), not reference and _same(last.cost_distance, nearest, 2)),
-            PageCell("" if last.duality_gap is None else f"{last.duality_gap:.0e}"),
-            PageCell("" if reference else _time(last.seconds)),
+def table_of(title: str, summaries: Sequence[Summary], levels: Sequence[int | str], notes: Sequence[str] = ()) -> Table:
+    """Return the table of one task."""
+    lasts = list(last_level(summaries).values())
+    found = {(s.method, s.alpha, s.demonstrations): s for s in summaries}
+    columns = [[PageCell(last.label) for last in lasts]]
+    for level in levels:
+        # The reference rows are the same whatever is demonstrated: they stand in the last column.
+        at_level = [
+            (last if level == levels[-1] else None) if last.reference else found.get((last.method, last.alpha, level))
+            for last in lasts
         ]
-        rows.append(tuple(cells))
-    header = ("", *map(str, levels), "closed", "dist", "gap", "time")
-    reference_rows = tuple(k for k, (last, _) in enumerate(lines) if METHODS[last.method].reference)
-    return Table(TASKS[task].title, header, tuple(rows), reference_rows, tuple(notes))
+        columns.append(_column(MEASURES[MAIN], at_level))
+    columns += [_column(measure, lasts) for name, measure in MEASURES.items() if name != MAIN]
+    columns.append([PageCell("" if last.reference else _time(last.seconds)) for last in lasts])
+    heads = [measure.title for name, measure in MEASURES.items() if name != MAIN]
+    return Table(
+        title=title,
+        header=("", *map(str, levels), *heads, "time"),
+        rows=tuple(zip(*columns, strict=True)),
+        reference=tuple(k for k, last in enumerate(lasts) if last.reference),
+        notes=tuple(notes),
+    )
 
 
 def _summary(group: Sequence[Row]) -> Summary:
-    first = group[0]
-    cost, cost_margin = mean_and_margin([row.true_cost for row in group if row.true_cost is not None])
-    share, share_margin = mean_and_margin([row.share_closed for row in group if row.share_closed is not None])
-    distances = [row.cost_distance for row in group if row.cost_distance is not None]
-    gaps = [row.duality_gap for row in group if row.duality_gap is not None]
-    return Summary(
-        first.task, first.method, first.alpha, first.demonstrations, len(group), cost, cost_margin, share, share_margin,
-        mean_and_margin(distances)[0] if distances else None,
-        mean_and_margin(gaps)[0] if gaps else None,
-        mean_and_margin([row.seconds for row in group])[0],
-    )  # fmt: skip
+    measures: dict[str, float | None] = {}
+    for name in group[0].measures:
+        values = [value for row in group if (value := row.measures.get(name)) is not None]
+        measures[name], margin = mean_and_margin(values) if values else (None, None)
+        if name in MEASURES and MEASURES[name].interval:
+            measures[f"{name}_margin"] = margin
+    same = {item.name: getattr(group[0], item.name) for item in fields(Result)}
+    seconds = mean_and_margin([row.seconds for row in group])[0]
+    return Summary(**same | {"measures": measures, "seconds": seconds, "n": len(group)})
 
 
-def _best(values: Any) -> float | None:
-    return min((value for value in values if value is not None and not math.isnan(value)), default=None)
-
-
-def _same(value: float | None, best: float | None, decimals: int = 3) -> bool:
-    """Equal as far as the table shows."""
-    return value is not None and best is not None and round(value, decimals) == round(best, decimals)
-
-
-def _mean(mean: float, margin: float | None) -> str:
-    return f"{mean:.3f}" + ("" if margin is None else f"±{margin:.3f}")
-
-
-def _percent(share: float) -> str:
-    return "" if math.isnan(share) else f"{100 * share + 0.0:.0f}%".replace("-0%", "0%")
-
-
-def _decimal(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+def _column(measure: Measure, summaries: Sequence[Summary | None]) -> list[PageCell]:
+    """Return the cells of a measure, the best of them bold: that of no reference row."""
+    means = [None if s is None else s.measures.get(measure.name) for s in summaries]
+    sign = -1.0 if measure.best == "highest" else 1.0
+    rivals = [
+        sign * mean
+        for s, mean in zip(summaries, means, strict=True)
+        if s is not None and not s.reference and mean is not None and not math.isnan(mean)
+    ]
+    best = measure.format(sign * min(rivals)) if rivals and measure.best is not None else None
+    cells = []
+    for s, mean in zip(summaries, means, strict=True):
+        text = "" if mean is None else measure.format(mean)
+        bold = text == best and s is not None and not s.reference  # equal as far as the table shows
+        margin = s.measures.get(f"{measure.name}_margin") if s is not None and measure.name == MAIN else None
+        cells.append(PageCell(text + ("" if margin is None else f"±{measure.format(margin)}"), bold))
+    return cells
 
 
 def _time(seconds: float) -> str:
     return f"{seconds:.1f}s" if seconds >= 0.1 else f"{1000 * seconds:.0f}ms"
+
+
+def _widths(rows: Sequence[Sequence[Sequence[str]]]) -> list[int]:
+    """Return the width of each column, of rows of cells of lines."""
+    return [max(len(line) for row in rows for line in row[k]) for k in range(len(rows[0]))]
+
+
+def _width(rows: Sequence[Sequence[Sequence[str]]]) -> int:
+    """Return the width of a table: a space before, between and after its columns."""
+    widths = _widths(rows)
+    return sum(widths) + len(widths) + 1
+
+
+def _aligned(row: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """Return the lines of a row, the first column to the left and the others to the right."""
+    lines = []
+    for number in range(max(map(len, row))):
+        texts = [cell[number] if number < len(cell) else "" for cell in row]
+        first, *others = (text.rjust(width) for text, width in zip(texts, widths, strict=True))
+        lines.append(" ".join([" " + texts[0].ljust(len(first)), *others]).rstrip())
+    return lines
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)

@@ -1,19 +1,23 @@
-"""The tasks of the comparison: an MDP, its true cost, an imperfect expert, a prior, a basis. One entry in `TASKS` each.
+"""The tasks of the comparison, one entry in `TASKS` each.
 
-A task is *made* for a seed, because its prior may be drawn at random; everything else about it is fixed. Demonstrations
-are drawn from the expert's own policy, on the tables, up to a horizon T with γ^T < 1e-4, after which nothing counts.
-Absorbing states are stayed in, so all trajectories of a task have the same length.
+A task is an MDP, its true cost, an imperfect expert, a prior and a basis. It is *made* for a
+seed, because its prior may be drawn at random; everything else about it is fixed. Demonstrations
+are drawn from the expert's own policy, on the tables, up to a horizon T with γ^T < 1e-4, after
+which nothing counts. Absorbing states are stayed in, so all trajectories of a task have the same
+length.
 
-**Bases**, for methods that look for the cost in a hull {Cw, w in the simplex}. On the inventory C has the
-environment's three features, each divided by its largest absolute value so that it lies in the unit box: the hull is
-that of all nonnegative prices, up to scale. On the grids the columns are plus and minus the indicator of each cell,
-K = 2S: the hull is that of all costs of cells with ℓ1-norm at most one.
+**Bases**, for methods that look for the cost in a hull {Cw, w in the simplex}. On the inventory
+C has the environment's three features, each divided by its largest absolute value so that it
+lies in the unit box: the hull is that of all nonnegative prices, up to scale. On the grids the
+columns are plus and minus the indicator of each cell, K = 2S: the hull is that of all costs of
+cells with ℓ1-norm at most one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -22,56 +26,71 @@ from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.report.plots import Grid
 
-NEGLIGIBLE = 1e-4  # γ^T at the end of a demonstration
-
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """A task made for one seed."""
+class Instance:
+    """A task made for one seed.
+
+    Attributes:
+        mdp: the tables.
+        truth: the true cost over pairs, unknown to the methods.
+        expert: the expert's exact occupancy.
+        prior: over pairs.
+        basis: C, (n_pairs, K), in the unit box.
+        grid: how to draw the states, if they lie on a grid.
+    """
 
     mdp: TabularMDP
     truth: FloatArray = field(repr=False)
-    """The true cost over pairs, unknown to the methods."""
     expert: FloatArray = field(repr=False)
-    """The expert's exact occupancy."""
     prior: FloatArray = field(repr=False)
     basis: FloatArray = field(repr=False)
-    """C, (n_pairs, K), in the unit box."""
     grid: Grid | None = None
-    """How to draw its states, if they lie on a grid."""
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The true expected costs of the expert and of the optimum, evaluated as methods are."""
+        policies = self.mdp.policy_of(self.expert), self.mdp.optimal(self.truth).policy
+        return self.mdp.expected_cost(policies[0], self.truth), self.mdp.expected_cost(policies[1], self.truth)
 
 
 @dataclass(frozen=True)
 class Task:
-    """An entry of the registry."""
+    """An entry of the registry.
+
+    Attributes:
+        name: what it is called on the command line and in the files.
+        title: the heading of its table.
+        make: from a seed to the instance.
+        prior_varies: whether the seed matters: whether the prior is drawn.
+        expert_cost: a description of the cost in the hull of the basis under which the expert is
+            optimal, for the note below the table; empty if there is none.
+    """
 
     name: str
     title: str
-    make: Callable[[int], Setting] = field(repr=False)
-    """From a seed to the task."""
+    make: Callable[[int], Instance] = field(repr=False)
     prior_varies: bool
-    """Whether the seed matters: whether the prior is drawn."""
     expert_cost: str = ""
-    """In words, the cost in the hull of the basis that the expert is optimal for, if it is for one worth naming."""
 
 
-def demonstrations_of(setting: Setting, number: int, seed: np.random.SeedSequence) -> list[Walk]:
-    """Trajectories of the expert. The first k of them do not depend on how many are asked for.
+def demonstrations_of(instance: Instance, number: int, seed: np.random.SeedSequence) -> list[Walk]:
+    """Draw trajectories of the expert; the first k do not depend on how many are asked for.
 
-    >>> setting = TASKS["inventory"].make(0)
-    >>> few, many = (demonstrations_of(setting, n, np.random.SeedSequence(1)) for n in (2, 5))
+    >>> instance = TASKS["inventory"].make(0)
+    >>> few, many = (demonstrations_of(instance, n, np.random.SeedSequence(1)) for n in (2, 5))
     >>> len(many), len(few[1].acts), bool((few[1].obs == many[1].obs).all())
     (5, 88, True)
     """
-    mdp = setting.mdp
-    horizon = int(np.ceil(np.log(NEGLIGIBLE) / np.log(mdp.discount)))
-    return demonstrate(mdp, mdp.policy_of(setting.expert), number, horizon, seed)
+    mdp = instance.mdp
+    return demonstrate(mdp, mdp.policy_of(instance.expert), number, mdp.horizon(), seed)
 
 
 def signed_cells(mdp: TabularMDP) -> FloatArray:
-    """Plus and minus the indicator of each state, over pairs: (n_pairs, 2 n_states).
+    """Return plus and minus the indicator of each state, over pairs: (n_pairs, 2 n_states).
 
-    >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=None, discount=0.5)
+    >>> rows = [[1, 0], [0, 1], [0, 1]]
+    >>> mdp = TabularMDP(rows, [0, 0, 1], [0, 1, 0], initial=None, discount=0.5)
     >>> signed_cells(mdp)[2].tolist()
     [0.0, 1.0, -0.0, -1.0]
     """
@@ -79,19 +98,19 @@ def signed_cells(mdp: TabularMDP) -> FloatArray:
     return np.hstack([indicators, -indicators])
 
 
-def _inventory(seed: int) -> Setting:
+def _inventory(seed: int) -> Instance:
     import gymnasium as gym
 
-    from rlfd_gym.baselines import scale_basis
+    from rlfd_gym.beliefs.basis import scale_basis
     from rlfd_gym.envs import InventoryEnv
 
     env = gym.make("rlfd_gym/Inventory-v0").unwrapped
     assert isinstance(env, InventoryEnv)
     expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-    return Setting(env.mdp, env.cost, expert, env.cost_for(4, 2, 14), scale_basis(env.features))
+    return Instance(env.mdp, env.cost, expert, env.cost_for(4, 2, 14), scale_basis(env.features))
 
 
-def _windy(seed: int) -> Setting:
+def _windy(seed: int) -> Instance:
     import gymnasium as gym
 
     from rlfd_gym.envs import WindyGridworldEnv
@@ -99,14 +118,15 @@ def _windy(seed: int) -> Setting:
     env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
     assert isinstance(env, WindyGridworldEnv)
     expert = noisy_expert(env.mdp, env.cost, 0.3)
-    return Setting(env.mdp, env.cost, expert, env.partial_prior(0.5, seed), signed_cells(env.mdp), Grid.of_env(env))
+    return Instance(env.mdp, env.cost, expert, env.partial_prior(0.5, seed), signed_cells(env.mdp), Grid.of_env(env))
 
 
-def _frozen_lake(seed: int) -> Setting:
+def _frozen_lake(seed: int) -> Instance:
     """The prior believes that the right bank is the goal, and knows half of the holes.
 
-    The true cost is -1 on the goal at each step, not once on reaching it. The two order policies alike, one is γ/(1-γ)
-    times the other; this one is a cost of cells, and reaches the end of the box.
+    The true cost is -1 on the goal at each step, not once on reaching it. The two order policies
+    alike, one is γ/(1-γ) times the other; this one is a cost of cells, and reaches the end of
+    the box.
     """
     import gymnasium as gym
 
@@ -119,7 +139,7 @@ def _frozen_lake(seed: int) -> Setting:
     guess = np.where(np.arange(cells.size) % grid.cells.shape[1] == grid.cells.shape[1] - 1, -1.0, 0.0)
     guess[np.random.default_rng(seed).choice(holes, size=len(holes) // 2, replace=False)] = 1.0
     expert = noisy_expert(mdp, truth, 0.3)
-    return Setting(mdp, truth, expert, guess[mdp.pair_states], signed_cells(mdp), grid)
+    return Instance(mdp, truth, expert, guess[mdp.pair_states], signed_cells(mdp), grid)
 
 
 TASKS = {

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import write
-from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.mdp.pairs import Pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +164,7 @@ def draw_world(axis: Axes, grid: Grid) -> None:
 
 
 def draw_cost(
-    axis: Axes, grid: Grid, mdp: TabularMDP, cost: FloatArray, action: int | None = None, limit: float = 1.0
+    axis: Axes, grid: Grid, mdp: Pairs, cost: FloatArray, action: int | None = None, limit: float = 1.0
 ) -> AxesImage:
     """Draw the cost of one action per cell, or the mean over its actions; returns the image, for a colour bar."""
     chosen = np.ones(mdp.n_pairs, dtype=bool) if action is None else mdp.pair_actions == action
@@ -177,7 +177,7 @@ def draw_cost(
     return image
 
 
-def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> None:
+def draw_policy(axis: Axes, grid: Grid, mdp: Pairs, policy: FloatArray) -> None:
     """Draw an arrow per action, as long as the action is likely; the most likely one dark, and never short.
 
     Goals need none.
@@ -200,7 +200,7 @@ def draw_policy(axis: Axes, grid: Grid, mdp: TabularMDP, policy: FloatArray) -> 
 
 def draw_orders(
     axis: Axes,
-    mdp: TabularMDP,
+    mdp: Pairs,
     policies: Mapping[str, FloatArray],
     colours: Mapping[str, str] | None = None,
     *,
@@ -269,7 +269,7 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
     return figure
 
 
-def _changes(mdp: TabularMDP, before: FloatArray, after: FloatArray) -> int:
+def _changes(mdp: Pairs, before: FloatArray, after: FloatArray) -> int:
     """Count the states, visited by both occupancies, in which another action became the most likely."""
     share = np.minimum(mdp.sum_by_state(before), mdp.sum_by_state(after))
     first, then = (np.asarray(x) >= mdp.max_by_state(x)[mdp.pair_states] * (1 - 1e-3) for x in (before, after))

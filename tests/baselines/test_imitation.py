@@ -146,6 +146,9 @@ def test_gail_comes_near_the_expert_from_afar():
 
 
 def test_the_comparison_runs_gail_however_few_its_iterations():
-    setting = compare.TASKS["inventory"].make(0)
-    lesson = compare.Lesson(setting, setting.expert, 0.0, 10, 1, np.random.SeedSequence(0))
-    assert assert_policy_and_occupancy(setting.mdp, compare.METHODS["gail"].solve(lesson))
+    task = compare.TASKS["inventory"].make(0)
+    lesson = compare.Lesson(
+        mdp=task.mdp, shown=task.expert, prior=task.prior, alpha=0.0, basis=task.basis, iterations=10, runs=1,
+        seed=np.random.SeedSequence(0),
+    )  # fmt: skip
+    assert assert_policy_and_occupancy(task.mdp, compare.METHODS["gail"].solve(lesson))

@@ -1,0 +1,109 @@
+"""What is compared: tasks, methods, numbers of demonstrations, weights of the prior and seeds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from rlfd_gym import _checks
+from rlfd_gym.compare.cells import EXACT, Cell, level_key
+from rlfd_gym.compare.methods import METHODS
+from rlfd_gym.compare.tasks import TASKS
+
+LISTS = ("tasks", "methods", "demonstrations", "alphas")
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compared. The defaults take well under two minutes on two cores.
+
+    Attributes:
+        tasks: names from `TASKS`.
+        methods: names from `METHODS`. `Design.of` adds those of the reference rows.
+        seeds: how many seeds to average over.
+        demonstrations: numbers of demonstrations, and "exact" for the expert's exact occupancy.
+        alphas: weights of the prior.
+        iterations: steps of each run of the stochastic solvers.
+        runs: runs that a stochastic solver averages over.
+    """
+
+    tasks: tuple[str, ...] = field(default_factory=lambda: tuple(TASKS))
+    methods: tuple[str, ...] = field(default_factory=lambda: tuple(name for name, m in METHODS.items() if m.chosen))
+    seeds: int = 5
+    demonstrations: tuple[int | str, ...] = (1, 10, 100, EXACT)
+    alphas: tuple[float, ...] = (0.01, 0.1, 1.0)
+    iterations: int = 1_000_000
+    runs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check, and keep everything once, in plain numbers, levels in ascending order."""
+        expected = {
+            "tasks": f"some of {', '.join(TASKS)}",
+            "methods": f"some of {', '.join(METHODS)}",
+            "demonstrations": f'numbers or "{EXACT}"',
+            "alphas": "weights of the prior",
+        }
+        for name in LISTS:
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty, expected {expected[name]}")
+        levels = {
+            level if level == EXACT else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
+            for level in self.demonstrations
+        }
+        clean: dict[str, Any] = {
+            "tasks": tuple(dict.fromkeys(self.tasks)),
+            "methods": tuple(dict.fromkeys(self.methods)),
+            "demonstrations": tuple(sorted(levels, key=level_key)),
+            "alphas": tuple(dict.fromkeys(_checks.number("alphas", alpha, 0.0) for alpha in self.alphas)),
+        }
+        clean |= {name: _checks.integer(name, getattr(self, name), 1) for name in ("seeds", "iterations", "runs")}
+        for name, value in clean.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, **chosen: Any) -> Design:
+        """Return the design of what is chosen, all of it registered, with the references first."""
+        design = cls(**chosen)
+        for argument, registry in (("tasks", TASKS), ("methods", METHODS)):
+            for name in getattr(design, argument):
+                _checks.one_of(argument, name, registry)
+        references = [name for name, method in METHODS.items() if method.reference]
+        return replace(design, methods=(*references, *design.methods))
+
+    def with_added(self, **chosen: Any) -> Design:
+        """Return this design with what is chosen in addition.
+
+        The solvers' own settings must be the same.
+        """
+        wanted = replace(self, **chosen)
+        for name in ("iterations", "runs"):
+            if getattr(self, name) != getattr(wanted, name):
+                raise ValueError(
+                    f"{name} is {getattr(wanted, name)}, but the stored cells were made with {getattr(self, name)}; "
+                    "a comparison has one setting for all of its cells: start another one"
+                )
+        union: dict[str, Any] = {name: getattr(self, name) + getattr(wanted, name) for name in LISTS}
+        return Design.of(**asdict(self) | union | {"seeds": max(self.seeds, wanted.seeds)})
+
+    def cells(self) -> list[Cell]:
+        """Return the cells, task by task, in the order of the methods."""
+        return [
+            Cell(task, name, alpha, level, seed)
+            for task in self.tasks
+            for name in self.methods
+            for alpha in (self.alphas if METHODS[name].takes_alpha else (None,))
+            for level in ((EXACT,) if METHODS[name].reference else self.demonstrations)
+            for seed in range(self._seeds(task, name, level))
+        ]
+
+    def place(self, cell: Cell) -> tuple[float, ...]:
+        """Return what to sort cells by for the order of `cells`; needs no registry."""
+        alpha = -1 if cell.alpha is None else self.alphas.index(cell.alpha)
+        task, method = self.tasks.index(cell.task), self.methods.index(cell.method)
+        return task, method, alpha, level_key(cell.demonstrations), cell.seed
+
+    def _seeds(self, task: str, name: str, level: int | str) -> int:
+        """Return for how many seeds a cell is run: one, where nothing is random."""
+        method = METHODS[name]
+        random = level != EXACT or method.stochastic or (TASKS[task].prior_varies and method.uses_prior)
+        return min(self.seeds, method.most_seeds or self.seeds) if random else 1

@@ -1,0 +1,100 @@
+"""What notes and pictures say of a task: computed when a comparison is run, stored with it.
+
+So whoever shows a comparison solves nothing, and needs no registry of tasks.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from rlfd_gym._files import load_arrays, save_arrays
+from rlfd_gym.compare.tasks import Instance, Task
+from rlfd_gym.mdp.pairs import Pairs
+from rlfd_gym.report.plots import Grid
+
+NOTHING = 1e-7  # a bound on β* that is zero, up to the linear program's accuracy
+KIND, VERSION = "rlfd_gym comparison task", 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Facts:
+    """What is known of a task.
+
+    Attributes:
+        title: the heading of its table.
+        expert_cost: as in `Task`: the cost in the hull of the basis under which the expert is
+            optimal, in words.
+        hull_gain: what a method that knows only the hull of the basis can be sure to gain over
+            the expert, -β* of LPAL; `None` if that is nothing, as the expert is optimal for a
+            cost in the hull.
+        errs_evenly: whether the expert is imperfect, but its most frequent actions are optimal.
+        pairs: the feasible pairs, over which policies and costs are drawn.
+        grid: how to draw the states, if they lie on a grid.
+    """
+
+    title: str
+    expert_cost: str
+    hull_gain: float | None
+    errs_evenly: bool
+    pairs: Pairs = field(repr=False)
+    grid: Grid | None = field(repr=False)
+
+    def values(self) -> dict[str, Any]:
+        """Return all but what pictures need."""
+        return {name: getattr(self, name) for name in ("title", "expert_cost", "hull_gain", "errs_evenly")}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Store them."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        header: dict[str, Any] = {"facts": self.values(), "grid": None}
+        arrays: dict[str, NDArray[Any]] = {"feasible": self.pairs.feasible}
+        if self.grid is not None:
+            header["grid"] = {name: getattr(self.grid, name) for name in ("arrows", "action_names", "row_zero")}
+            arrays["cells"] = self.grid.cells
+        save_arrays(path, KIND, VERSION, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Facts:
+        """Read them back."""
+        header, arrays = load_arrays(path, KIND, VERSION)
+        grid = header["grid"] and Grid(
+            cells=arrays["cells"],
+            arrows=tuple((right, up) for right, up in header["grid"]["arrows"]),
+            action_names=tuple(header["grid"]["action_names"]),
+            row_zero=header["grid"]["row_zero"],
+        )
+        return cls(**header["facts"], pairs=Pairs.of_mask(arrays["feasible"]), grid=grid)
+
+
+def facts_of(task: Task) -> Facts:
+    """Find out about a task, as made for seed 0: solve LPAL and two forward problems."""
+    instance = task.make(0)
+    return Facts(
+        title=task.title,
+        expert_cost=task.expert_cost,
+        hull_gain=_hull_gain(instance),
+        errs_evenly=_errs_evenly(instance),
+        pairs=instance.mdp,
+        grid=instance.grid,
+    )
+
+
+def _hull_gain(instance: Instance) -> float | None:
+    from rlfd_gym.baselines import lpal
+
+    solution = lpal(instance.mdp, expert=instance.expert, basis=instance.basis)
+    return -solution.upper if solution.lower < -NOTHING else None
+
+
+def _errs_evenly(instance: Instance) -> bool:
+    mdp, truth = instance.mdp, instance.truth
+    policy = mdp.policy_of(instance.expert)
+    modes = mdp.policy_of((policy >= mdp.max_by_state(policy)[mdp.pair_states] - NOTHING).astype(float))
+    optimum = mdp.optimal(truth).expected_cost
+    imperfect = mdp.expected_cost(policy, truth) >= optimum + NOTHING
+    return bool(imperfect and mdp.expected_cost(modes, truth) <= optimum + NOTHING)

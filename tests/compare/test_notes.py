@@ -1,0 +1,28 @@
+"""The sentences under a table."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from small_comparison import TINY
+
+from rlfd_gym import compare
+
+
+def test_a_note_says_what_the_hull_allows_where_a_method_uses_the_basis(written):
+    assert "prices (5, 8, 15) (LPAL's optimal value is 0)" in str(written[0].table("inventory")).replace("\n", " ")
+    assert "LPAL" not in str(compare.run(**TINY).table("inventory"))
+
+
+def test_a_note_names_the_stochastic_methods_whose_gap_is_still_large(written):
+    text = " ".join(written[0].table("inventory").notes)
+    assert re.search(r"Not solved yet.*: RLfD SMD α=0.1 \d, RLfD SMD α=1 \d", text)
+    assert "Not solved" not in " ".join(compare.run(**TINY).table("inventory").notes)
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [(2, []), (3, ["Slow, so for fewer seeds: SMD-H (2)."])])
+def test_a_note_names_the_methods_with_fewer_seeds_than_asked_for(seeds, expected):
+    choice = {"methods": ["smd-hull", "smd-hull-prior"], "demonstrations": ["exact"], "seeds": seeds}
+    notes = compare.run(**TINY | choice | {"iterations": 10}).table("inventory").notes
+    assert [note for note in notes if note.startswith("Slow")] == expected

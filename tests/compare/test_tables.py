@@ -1,0 +1,64 @@
+"""The table of a task: its numbers, its width, and its plain text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+from rich.console import Console
+from small_comparison import SMALL
+
+from rlfd_gym import compare
+from rlfd_gym.compare.measures import mean_and_margin
+from rlfd_gym.compare.tables import Table, table_of
+
+
+def test_the_printed_numbers_are_those_of_the_csv(written):
+    result, out = written
+    with open(out / "results.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    titles = {name: method.title for name, method in compare.METHODS.items()}
+    for task in SMALL["tasks"]:
+        printed = str(result.table(task))
+        assert max(map(len, printed.splitlines())) <= 100
+        assert "\x1b" not in printed
+        for method, alpha in {(row["method"], row["alpha"]) for row in rows if row["task"] == task}:
+            label = titles[method] + (f" α={float(alpha):g}" if alpha else "")
+            (line,) = (text for text in printed.splitlines() if text.strip().startswith(f"{label} "))
+            expected = []
+            for level in ("2", "exact"):
+                found = [
+                    float(row["true_cost"])
+                    for row in rows
+                    if (row["task"], row["method"], row["alpha"], row["demonstrations"]) == (task, method, alpha, level)
+                ]
+                if found:
+                    mean, margin = mean_and_margin(found)
+                    expected.append(f"{mean:.3f}" + ("" if margin is None else f"±{margin:.3f}"))
+            assert re.findall(r"-?\d\.\d{3}(?:±\d\.\d{3})?", line) == expected
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_digit_is_left_out_in_a_narrow_terminal(written, width):
+    table = written[0].table("inventory")
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(table)
+    printed = console.file.getvalue()
+    assert max(map(len, printed.splitlines())) <= width
+    assert "…" not in printed
+    assert all(part in printed for row in table.rows for cell in row[1:] for part in cell.text.split("±"))
+
+
+@pytest.mark.parametrize("levels", [1, 2, 6])
+def test_the_plain_text_of_a_table_is_what_rich_prints(written, levels):
+    result = written[0]
+    table = table_of("A title " * 20, result.summaries("windy"), [2] * (levels - 1) + ["exact"], ["A note: " * 30])
+    console = Console(width=100, file=io.StringIO(), color_system=None, highlight=False)
+    console.print(table)
+    assert str(table).splitlines() == [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_table_without_rows_prints():
+    assert str(Table("title", ("", "exact"), (), ())) == "title\n\n  exact\n ------\n"
