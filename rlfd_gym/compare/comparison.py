@@ -61,7 +61,7 @@ class Comparison:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows, one per cell."""
-        storage.write_csv(path, [row.values() for row in self.rows])
+        storage.write_records(path, [row.values() for row in self.rows])
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Write rows, means, design, pictures and the page that shows them; return its path."""
@@ -70,7 +70,7 @@ class Comparison:
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         self.to_csv(out / "results.csv")
-        storage.write_csv(out / "summary.csv", [summary.values() for summary in self.summaries()])
+        storage.write_records(out / "summary.csv", [summary.values() for summary in self.summaries()])
         storage.write_json(out, self.design, self.facts, finished=True)
         return write_page(self, out)
 

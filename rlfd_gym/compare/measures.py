@@ -24,27 +24,21 @@ with two rows,
 neither for another start nor for another discount.)
 
 **Duality gap.** Of the problem that the method itself solves, by its own bounds.
-
-**Intervals.** Student's, for the mean over seeds: mean ± t_{0.975, n-1} s/√n; none for a single
-value.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
-from scipy.stats import t as student
 
 from rlfd_gym.compare.tasks import Instance
 from rlfd_gym.problem.solution import Apprentice, Solution
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -119,22 +113,6 @@ def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
     if result.status != 0:
         raise RuntimeError(f"HiGHS did not solve the fit of the learned cost to the truth: {result.message}")
     return float(np.clip(-result.fun, 0.0, 1.0)) + 0.0  # no -0.0
-
-
-def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean, and the half-width of its 95% interval if there are several values.
-
-    >>> mean, margin = mean_and_margin([1.0, 3.0])
-    >>> mean, round(margin, 2)
-    (2.0, 12.71)
-    >>> mean_and_margin([1.0])
-    (1.0, None)
-    """
-    x = np.asarray(values, dtype=np.float64)
-    if len(x) < 2:
-        return float(x.mean()), None
-    margin = student.ppf(0.5 + CONFIDENCE / 2, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
-    return float(x.mean()), float(margin)
 
 
 def _true_cost(apprentice: Apprentice, instance: Instance) -> float:

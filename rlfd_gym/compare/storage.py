@@ -10,8 +10,6 @@ summary.csv            their means over seeds
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import os
 import platform
@@ -27,6 +25,7 @@ from rlfd_gym._files import write
 from rlfd_gym.compare.cells import Cell, Row
 from rlfd_gym.compare.design import Design
 from rlfd_gym.compare.facts import Facts
+from rlfd_gym.report.tables import write_csv
 
 PACKAGES = ("gymnasium", "joblib", "numba", "numpy", "piqp", "scipy", "imitation", "stable-baselines3", "torch")
 
@@ -79,14 +78,10 @@ def write_json(folder: Path, design: Design, facts: Mapping[str, Facts], finishe
     write(folder / "results.json", (json.dumps(content, indent=2) + "\n").encode())
 
 
-def write_csv(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) -> None:
-    """Write records by their names; what a record lacks is left empty."""
-    text = io.StringIO()
-    names = dict.fromkeys(name for record in records for name in record)
-    writer = csv.DictWriter(text, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    write(path, text.getvalue().encode())
+def write_records(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) -> None:
+    """Write records to a CSV file by their names; what a record lacks is left empty."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    write_csv(path, names, ([record.get(name) for name in names] for record in records))
 
 
 def _provenance() -> dict[str, Any]:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlfd_gym.compare.cells import Result, Row, level_key
-from rlfd_gym.compare.measures import MAIN, MEASURES, Measure, mean_and_margin
+from rlfd_gym.compare.measures import MAIN, MEASURES, Measure
 from rlfd_gym.report.html import Cell as PageCell
 from rlfd_gym.report.html import Report
+from rlfd_gym.report.tables import mean_and_margin
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

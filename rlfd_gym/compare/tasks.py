@@ -22,8 +22,10 @@ from functools import cached_property
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs import scale_basis
 from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
 from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem import examples
 from rlfd_gym.report.plots import Grid
 
 
@@ -99,26 +101,13 @@ def signed_cells(mdp: TabularMDP) -> FloatArray:
 
 
 def _inventory(seed: int) -> Instance:
-    import gymnasium as gym
-
-    from rlfd_gym.beliefs.basis import scale_basis
-    from rlfd_gym.envs import InventoryEnv
-
-    env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-    assert isinstance(env, InventoryEnv)
-    expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-    return Instance(env.mdp, env.cost, expert, env.cost_for(4, 2, 14), scale_basis(env.features))
+    env, problem = examples.inventory_env(), examples.inventory()
+    return Instance(problem.mdp, env.cost, problem.expert, problem.prior, scale_basis(env.features))
 
 
 def _windy(seed: int) -> Instance:
-    import gymnasium as gym
-
-    from rlfd_gym.envs import WindyGridworldEnv
-
-    env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
-    assert isinstance(env, WindyGridworldEnv)
-    expert = noisy_expert(env.mdp, env.cost, 0.3)
-    return Instance(env.mdp, env.cost, expert, env.partial_prior(0.5, seed), signed_cells(env.mdp), Grid.of_env(env))
+    env, problem = examples.gridworld_env(), examples.gridworld(seed=seed)
+    return Instance(problem.mdp, env.cost, problem.expert, problem.prior, signed_cells(problem.mdp), Grid.of_env(env))
 
 
 def _frozen_lake(seed: int) -> Instance:

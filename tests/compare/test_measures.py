@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from small_comparison import SMALL, TINY
 
 from rlfd_gym import compare
-from rlfd_gym.compare.measures import cost_distance, mean_and_margin, share_closed
+from rlfd_gym.compare.measures import cost_distance, share_closed
+from rlfd_gym.report.tables import mean_and_margin
 
 costs = st.lists(st.integers(-8, 8), min_size=3, max_size=12).filter(lambda values: len(set(values)) > 1)
 

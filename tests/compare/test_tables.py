@@ -11,8 +11,8 @@ from rich.console import Console
 from small_comparison import SMALL
 
 from rlfd_gym import compare
-from rlfd_gym.compare.measures import mean_and_margin
 from rlfd_gym.compare.tables import Table, table_of
+from rlfd_gym.report.tables import mean_and_margin
 
 
 def test_the_printed_numbers_are_those_of_the_csv(written):

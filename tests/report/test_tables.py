@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from rlfd_gym.compare import measures
 from rlfd_gym.report import half_width, mean_and_margin, write, write_csv
 
 
@@ -52,8 +51,3 @@ def test_the_interval_of_a_mean_is_students(n):
 def test_a_single_value_has_no_interval():
     assert mean_and_margin([2.0]) == (2.0, None)
     assert np.isnan(half_width(np.zeros(3), 1)).all()
-
-
-def test_the_comparison_has_the_same_intervals():
-    values = [0.3, 0.1, 0.7]
-    assert mean_and_margin(values) == measures.mean_and_margin(values)
