@@ -26,7 +26,10 @@ def marked(values, needs):
 
 
 MODULES = [name for _, name, _ in pkgutil.walk_packages(rlfd_gym.__path__, "rlfd_gym.")]
-README = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+README, CONTRIBUTING = (
+    re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+    for page in ("README.md", "CONTRIBUTING.md")
+)
 
 
 @pytest.mark.parametrize("name", marked(MODULES, NEEDS_IMITATION.__contains__))
@@ -47,6 +50,12 @@ def test_the_readmes_examples_run(block, tmp_path):
     assert result.returncode == 0, result.stderr
     for shown in re.findall(r"# -> (.*)", block):
         assert shown in result.stdout
+
+
+@pytest.mark.parametrize("block", CONTRIBUTING, ids=range(len(CONTRIBUTING)))
+def test_the_extensions_that_contributing_shows_run(block, tmp_path):
+    result = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_readme_has_an_example_and_the_two_commands():

@@ -78,20 +78,20 @@ class Belief(ABC):
         A sum without a negative term.
         """
 
-    @abstractmethod
     def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
-        """Return the (sub)gradient of Ω(C(x)) + <d, C(x)> in x.
+        """Return the (sub)gradient of Ω(C(x)) + <d, C(x)> in x: what Algorithm 1 estimates."""
+        raise self._not_for_algorithm_1()
 
-        What Algorithm 1 estimates from samples.
-        """
-
-    @abstractmethod
     def second_moment(self, bound: str) -> float:
         """Return a bound on E‖g‖² for Algorithm 1's estimator g of the gradient in x."""
+        raise self._not_for_algorithm_1()
 
-    @abstractmethod
     def start(self, rng: np.random.Generator, uniform: bool) -> FloatArray:
         """Draw an x to start Algorithm 1 from; with `uniform`, the middle of a simplex."""
+        raise self._not_for_algorithm_1()
+
+    def _not_for_algorithm_1(self) -> TypeError:
+        return TypeError(f"Algorithm 1 has no estimator for the belief {type(self).__name__}; use another solver")
 
     def _fill(self, **values: Any) -> None:
         """Set the fields of the frozen dataclass, and lock their arrays."""
