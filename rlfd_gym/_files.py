@@ -45,7 +45,8 @@ def save_arrays(
     path: str | os.PathLike[str], kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write arrays and a header that says what they are."""
-    text = json.dumps({"format": kind, "version": version, **header}, default=lambda value: value.tolist())  # NumPy's
+    # `tolist` turns NumPy's numbers and arrays into Python's.
+    text = json.dumps({"format": kind, "version": version, **header}, default=lambda value: value.tolist())
     with replacing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **{HEADER: np.array(text)}, **arrays)
 
