@@ -3,7 +3,7 @@ r"""The best mixture in a simplex for a quadratic cost, and how far another mixt
 **The best mixture** for f(w) = α wᵀGw + <h, w>, with G = CᵀC, is found by exchanges: the entry
 with the smallest gradient takes weight from the entry for which this decreases f most, and takes
 the amount that decreases f most. For whatever b this ends with, convexity gives
-f(w') ≥ f(b) + <g, w' - b> with g = ∇f(b), so that min f ≥ f(b) - <g, b> + min g. As f is quadratic,
+f(w') ≥ f(b) + <g, w' - b> with g = ∇f(b), so min f ≥ f(b) - <g, b> + min g. As f is quadratic,
 
     f(w) - min f  ≤  <w, g - min g> + α (w - b)ᵀG(w - b),
 

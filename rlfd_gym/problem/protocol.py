@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
 
 class Problem(ABC):
-    """The base class of the problems that Algorithm 1 solves: what it needs to know of them.
+    """The base class of the problems that Algorithm 1 solves.
 
     Attributes:
         n_pairs: the number of feasible pairs.
