@@ -125,7 +125,7 @@ def integers(name: str, values: ArrayLike) -> IntArray:
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, got an array of {array.dtype}")
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} holds {array.max()}, which is not an index")
+        raise ValueError(f"{name} holds {array.max()}, which is no index")
     return array.astype(np.int64, copy=False)
 
 
