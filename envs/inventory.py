@@ -1,12 +1,12 @@
 """The paper's single-product inventory with Poisson demand.
 
-On hand are s units; a units are ordered and arrive at once; the demand D ~ Poisson(λ) is served
-from the level L = s + a, and what cannot be served is lost:
+There are s units on hand; a units are ordered and arrive at once. The demand D ~ Poisson(λ) is
+served from the level L = s + a, and demand that cannot be served is lost:
 
     s' = max(0, L - D),      raw cost = c_o a + c_h L - c_s E[min(L, D)].
 
-The expected sales are exact: E[min(L, D)] = Σ_{k<L} P(D > k). The raw cost is money; `cost` is the
-same mapped affinely onto [-1, 1] (`rlfd_gym.experts.scale`).
+The expected sales are exact: E[min(L, D)] = Σ_{k<L} P(D > k). The raw cost is in money; `cost` is
+the raw cost mapped affinely onto [-1, 1] (`rlfd_gym.experts.scale`).
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.tables import TabularMDP
 
 EXPECTED_SALES = ("exact", "truncated")
-NEGLIGIBLE = 1e-20  # far below rounding: leaving such demands out keeps large capacities sparse
+NEGLIGIBLE = 1e-20  # far below rounding: omitting such demands keeps large tables sparse
 
 
 class InventoryEnv(TabularEnv):
     """Order stock against uncertain demand: the single-product inventory of Junca & Leiva.
 
-    ## Description A shop holds up to `max_inventory` units of one product. Each day it orders, the
-    order arrives at once, and a Poisson demand is served as far as stock allows. Ordering and
-    holding cost money, selling earns it.
+    ## Description
+    A shop holds up to `max_inventory` units of one product. Each day it orders, the order arrives
+    at once, and a Poisson demand is served as far as the stock allows. Ordering and holding cost
+    money, selling earns it.
 
-    ## Action Space `Discrete(max_inventory + 1)`: how many units to order. Feasible in state s are
+    ## Action Space
+    `Discrete(max_inventory + 1)`: how many units to order. Feasible in state s are the orders
     0 … max_inventory - s, as `info["action_mask"]` says. A larger order is not an error: `step`
-    cuts it to the free capacity, and `info["order"]` says what was ordered. The oracle
-    `sample_next` does not cut, it refuses.
+    reduces it to the free capacity, and `info["order"]` says what was ordered. The oracle
+    `sample_next` refuses such an order instead.
 
     ## Observation Space
     `Discrete(max_inventory + 1)`: the units on hand.
@@ -47,11 +49,13 @@ class InventoryEnv(TabularEnv):
     ## Starting State
     Uniform over the stock levels, or `reset(options={"state": 7})`.
 
-    ## Rewards `-cost`: the expected raw cost of the pair, mapped onto [-1, 1] by `scale`, negated.
-    The realised demand moves the stock, not the reward.
+    ## Rewards
+    `-cost`: the expected raw cost of the pair, mapped onto [-1, 1] by `scale`, negated. The
+    realised demand affects the stock, not the reward.
 
-    ## Episode End Never terminates; `gym.make` truncates after 100 steps (0.9^100 < 1e-4). With
-    another discount pass `max_episode_steps=env.unwrapped.horizon`.
+    ## Episode End
+    Episodes never terminate; `gym.make` truncates them after 100 steps (0.9^100 < 1e-4). With
+    another discount, pass `max_episode_steps=env.unwrapped.horizon`.
 
     ## Information
     `action_mask` (int8, over actions) from `reset` and `step`; `order` and `demand` from `step`.
@@ -62,12 +66,12 @@ class InventoryEnv(TabularEnv):
     * `order_cost=3.0`, `holding_cost=0.5`, `sell_price=15.0`: c_o, c_h, c_s, in money per unit.
     * `discount=0.9`.
     * `cost_scale=None`: `(low, high)` in money, mapped to -1 and 1; by default the range of this
-      environment's own raw cost. Set it where several settings must share a scale, or use
+      environment's own raw cost. Set it if several environments must share a scale, or use
       `cost_for`.
     * `expected_sales="exact"`: `"truncated"` sums the expected sales over demands up to M only, as
       the published figures do.
     * `limit_orders=True`: with `False`, every order 0 … M is feasible in every state, the demand
-      is served from s + a even above capacity, and what remains above M is thrown away.
+      is served from s + a even above capacity, and units left above M are thrown away.
     * `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
 
     `rlfd_gym/InventoryPaper-v0` is the setting of the published figures: truncated sales,
@@ -76,6 +80,12 @@ class InventoryEnv(TabularEnv):
 
     ## Version History
     * v0: the first version.
+
+    Attributes:
+        features: (n_pairs, 3), with the columns a, s + a and minus the expected sales, so that
+            `features @ (c_o, c_h, c_s)` is the raw cost.
+        parameters: (c_o, c_h, c_s).
+        scale: the map between money and the box [-1, 1], in both directions.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -86,14 +96,8 @@ class InventoryEnv(TabularEnv):
     """
 
     features: FloatArray
-    """(n_pairs, 3): a, s + a and minus the expected sales.
-
-    `features @ (c_o, c_h, c_s)` is the raw cost.
-    """
     parameters: FloatArray
-    """(c_o, c_h, c_s)."""
     scale: CostScale
-    """The map between money and the learning box, both ways."""
 
     def __init__(
         self,
@@ -141,18 +145,18 @@ class InventoryEnv(TabularEnv):
         return self.features @ self.parameters
 
     def cost_for(self, order_cost: float, holding_cost: float, sell_price: float) -> FloatArray:
-        """The cost of other prices on this environment's scale: an expert's belief, or a prior.
+        """Return the cost of other prices on this environment's scale, for an expert or a prior.
 
-        It may leave [-1, 1] where the other prices lead outside this environment's range of money.
+        It may leave [-1, 1], if the raw cost of these prices leaves the range of `scale`.
         """
         return self.scale.to_box(self.features @ _prices(order_cost, holding_cost, sell_price))
 
     def cut_action(self, state: int, action: int) -> int:
-        """At most the free capacity."""
+        """Return the order reduced to the free capacity."""
         return min(action, self.max_inventory - state) if self.limit_orders else action
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """The transition oracle, vectorised; an order beyond the capacity is a `ValueError`."""
+        """Draw next states; an order beyond the capacity raises a `ValueError`."""
         s, a = _checks.integers("states", states), _checks.integers("actions", actions)
         m = self.max_inventory
         bad = (s < 0) | (s > m) | (a < 0) | (a > m) | (self.limit_orders & (s + a > m))
@@ -166,7 +170,7 @@ class InventoryEnv(TabularEnv):
         return super().reset(seed=seed, options=options)
 
     def render_text(self) -> str:
-        """One line: the stock as a bar, and what happened last."""
+        """Return one line with the stock as a bar, the last order and the last demand."""
         filled = round(40 * (self.state or 0) / self.max_inventory)
         line = f"stock {self.state:>3} of {self.max_inventory} [{'#' * filled}{'.' * (40 - filled)}]"
         if self.last_action is None:
@@ -174,15 +178,15 @@ class InventoryEnv(TabularEnv):
         return f"{line}  last order {self.last_action}, last demand {self.last_demand}\n"
 
     def render_frame(self) -> NDArray[np.uint8]:
-        """The stock as a bar, and what happened last."""
+        """Draw the stock as a bar, with the last order and the last demand."""
         return draw_stock(self.state or 0, self.max_inventory, self.last_action, self.last_demand)
 
     def _after_demand(self, level: IntArray | int, demand: IntArray | int) -> IntArray:
-        """What is left of a level, neither below zero nor above capacity."""
+        """Return what is left of a level, neither below zero nor above capacity."""
         return np.clip(np.subtract(level, demand), 0, self.max_inventory)
 
     def _advance(self, state: int, action: int, pair: int) -> int:
-        """As `sample_next`, keeping the demand for `info` and for `render`."""
+        """Draw as `sample_next` does, and keep the demand for `info` and `render`."""
         self.last_demand = int(self.np_random.poisson(self.demand_mean))
         return int(self._after_demand(state + action, self.last_demand))
 
@@ -198,7 +202,7 @@ class InventoryEnv(TabularEnv):
 
 
 def _level_transitions(highest: int, capacity: int, demand_mean: float) -> sp.csr_array:
-    """P(s' | level), levels 0..highest: s' = min(capacity, max(0, level - D))."""
+    """Return P(s' | level) for levels 0..highest: s' = min(capacity, max(0, level - D))."""
     level, s_next = np.meshgrid(np.arange(highest + 1), np.arange(capacity + 1), indexing="ij")
     table = poisson.pmf(level - s_next, demand_mean)
     table[:, 0] = poisson.sf(np.arange(highest + 1) - 1, demand_mean)
@@ -207,15 +211,15 @@ def _level_transitions(highest: int, capacity: int, demand_mean: float) -> sp.cs
 
 
 def _prices(order_cost: float, holding_cost: float, sell_price: float) -> FloatArray:
-    """(c_o, c_h, c_s), checked."""
+    """Return (c_o, c_h, c_s), checked."""
     named = {"order_cost": order_cost, "holding_cost": holding_cost, "sell_price": sell_price}
     return np.array([_checks.number(name, price) for name, price in named.items()])
 
 
 def _expected_sales(highest: int, demand_mean: float, largest_demand: int | None) -> FloatArray:
-    """E[min(level, D)] for levels 0..highest.
+    """Return E[min(level, D)] for levels 0..highest.
 
-    With `largest_demand` the sum stops there, as in the figures.
+    With `largest_demand`, the sum over demands stops there, as in the published figures.
     """
     if largest_demand is None:
         sold = poisson.sf(np.arange(highest), demand_mean)

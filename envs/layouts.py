@@ -1,4 +1,4 @@
-"""Where a gridworld's obstacles and goals are: the paper's layout, an ASCII map, or random cells.
+"""Layouts of obstacles and goals in a gridworld: the paper's, an ASCII map, or random cells.
 
 A cell is (row, column), with (0, 0) at the bottom left. Each function returns the two lists that
 `rlfd_gym/WindyGridworld-v0` takes as `obstacles` and `goals`.
@@ -16,9 +16,9 @@ FREE, OBSTACLE, GOAL = ".", "#", "G"
 
 
 def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
-    """The paper's layout.
+    """Return the paper's layout.
 
-    Obstacles on row H//2, goals on the top row, over the first int(W/1.2) columns.
+    Obstacles are on row H//2 and goals on the top row, in the first int(W/1.2) columns.
 
     >>> obstacles, goals = paper_layout(10, 10)
     >>> obstacles[0], obstacles[-1], goals[-1]
@@ -36,9 +36,10 @@ def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
 def random_layout(
     height: int, width: int, seed: int, *, goal_share: float = 0.025, obstacle_share: float = 0.05
 ) -> tuple[Cells, Cells]:
-    """Distinct cells drawn uniformly.
+    """Draw distinct cells uniformly.
 
-    5% obstacles and 2.5% goals, as in the paper's appendix, at least one each.
+    By default 5% are obstacles and 2.5% goals, as in the paper's appendix; there is at least one
+    of each.
 
     >>> obstacles, goals = random_layout(10, 10, seed=1)
     >>> len(obstacles), len(goals)
@@ -58,9 +59,9 @@ def random_layout(
 
 
 def ascii_layout(ascii_map: str) -> tuple[int, int, Cells, Cells]:
-    """(height, width, obstacles, goals) of a map: `.` free, `#` obstacle, `G` goal.
+    """Return (height, width, obstacles, goals) of a map.
 
-    The first line is the top row.
+    In it `.` is a free cell, `#` an obstacle and `G` a goal. The first line is the top row.
 
     >>> ascii_layout('''
     ...     G..

@@ -1,4 +1,4 @@
-"""Pictures of the environments, drawn with Pillow, and a window to show them in, by pygame."""
+"""Pictures of the environments, drawn with Pillow, and a pygame window that shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 INK = (40, 40, 40)
 PAPER = (255, 255, 255)
 LINE = (205, 205, 205)
-OBSTACLE = (213, 94, 0)  # colour-blind-safe: vermilion, bluish green, blue (Okabe and Ito)
+OBSTACLE = (213, 94, 0)  # colour-blind safe: vermilion, bluish green, blue (Okabe and Ito)
 GOAL = (0, 158, 115)
 AGENT = (0, 114, 178)
 
@@ -19,7 +19,10 @@ Frame = NDArray[np.uint8]
 
 
 def draw_grid(cells: NDArray[np.int8], agent: tuple[int, int], longest: int = 600) -> Frame:
-    """A grid seen from above, row 0 at the bottom; `cells` is 0 free, 1 obstacle, -1 goal."""
+    """Draw a grid from above, with row 0 at the bottom.
+
+    In `cells`, 0 is a free cell, 1 an obstacle and -1 a goal.
+    """
     from PIL import Image, ImageDraw
 
     height, width = cells.shape
@@ -37,13 +40,13 @@ def draw_grid(cells: NDArray[np.int8], agent: tuple[int, int], longest: int = 60
             draw.line([(0, y), (width * side, y)], fill=LINE)
     row, column = agent
     centre = ((column + 0.5) * side, (height - row - 0.5) * side)
-    radius = max(0.36 * side, 4.0)  # visible even where a cell is a pixel
+    radius = max(0.36 * side, 4.0)  # visible even if a cell is one pixel
     draw.ellipse([centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius], fill=AGENT)
     return np.asarray(image)
 
 
 def draw_stock(stock: int, capacity: int, order: int | None, demand: int | None) -> Frame:
-    """The stock as a bar, with the order and the demand that led to it in words."""
+    """Draw the stock as a bar, and write the order and the demand that led to it."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGB", (640, 240), PAPER)
@@ -68,7 +71,7 @@ class Window:
     """A pygame window that shows frames at a steady pace."""
 
     def __init__(self, title: str, fps: int) -> None:
-        """Open nothing yet: the first frame sets the size."""
+        """Check that pygame is installed; the first frame sets the size and opens the window."""
         try:
             import pygame
         except ImportError as error:
@@ -79,7 +82,7 @@ class Window:
         self._clock: Any = None
 
     def show(self, frame: Frame) -> None:
-        """Put a frame on the screen."""
+        """Show a frame on the screen."""
         if self._screen is None:
             self._pygame.display.init()
             self._pygame.display.set_caption(self._title)

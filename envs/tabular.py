@@ -1,7 +1,7 @@
-"""What the tabular environments share: a Gymnasium face over a `TabularMDP` and a cost.
+"""What the tabular environments share: a Gymnasium interface to a `TabularMDP` and a cost.
 
-Episodes never terminate: goals absorb instead, and `gym.make` truncates at a fixed
-`max_episode_steps`, as the `imitation` library wants it. The reward is minus the cost of the pair.
+Episodes never terminate. Goals are absorbing instead, and `gym.make` truncates episodes at a fixed
+`max_episode_steps`, as the `imitation` library needs it. The reward is minus the cost of the pair.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 
 class TabularEnv(gym.Env[Any, Any], ABC):
-    """Base class: an environment with known tables and a transition oracle.
+    """The base class of environments with known tables and a transition oracle.
 
     A subclass calls `super().__init__` with its tables and implements `sample_next`, `render_text`
-    and `render_frame`; one with state-dependent actions also overrides `cut_action`.
+    and `render_frame`. If its actions depend on the state, it also overrides `cut_action`.
+
+    Attributes:
+        mdp: the tables.
+        cost: the true cost, over pairs; `reward = -cost`.
+        state: the current state; `None` before the first `reset`.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}
 
     mdp: TabularMDP
-    """The tables."""
     cost: FloatArray
-    """The true cost, over pairs; `reward = -cost`."""
     state: int | None
-    """The current state; `None` before the first `reset`."""
 
     def __init__(self, mdp: TabularMDP, cost: FloatArray, render_mode: str | None) -> None:
         """Set the tables and spaces."""
@@ -53,42 +55,42 @@ class TabularEnv(gym.Env[Any, Any], ABC):
 
     @abstractmethod
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """The transition oracle: one draw of s' ~ P(·|s, a) for each entry.
+        """Draw s' ~ P(·|s, a) for each entry: the transition oracle.
 
-        Infeasible pairs are a `ValueError`.
+        An infeasible action raises a `ValueError`.
         """
 
     @abstractmethod
     def render_text(self) -> str:
-        """The current state, for a terminal."""
+        """Return the current state as text, for a terminal."""
 
     @abstractmethod
     def render_frame(self) -> NDArray[np.uint8]:
-        """The current state as an RGB image."""
+        """Draw the current state as an RGB image."""
 
     @property
     def discount(self) -> float:
-        """γ of the MDP."""
+        """The discount γ of the MDP."""
         return self.mdp.discount
 
     @property
     def horizon(self) -> int:
-        """The shortest episode after which less than 1e-4 of the discounted future is left.
+        """The smallest T with γ^T < 1e-4.
 
-        γ^T < 1e-4.
+        After T steps less than 1e-4 of the discounted future is left.
         """
         return self.mdp.horizon()
 
     def cut_action(self, state: int, action: int) -> int:
-        """The feasible action that `step` takes when asked for `action`."""
+        """Return the feasible action that `step` takes if `action` is requested."""
         return action
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are feasible now, in the form that sb3-contrib's MaskablePPO looks for."""
+        """Return which actions are feasible now, in the form of sb3-contrib's MaskablePPO."""
         return self._info()["action_mask"].astype(bool)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Start anew, from a state drawn from `mdp.initial` or from `options["state"]`."""
+        """Start again, from `options["state"]` or a state drawn from `mdp.initial`."""
         super().reset(seed=seed)
         wanted = (options or {}).get("state")
         if wanted is None:
@@ -105,7 +107,7 @@ class TabularEnv(gym.Env[Any, Any], ABC):
         return self.state, self._info()
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """One transition. An infeasible action is replaced by `cut_action`."""
+        """Make one transition; `cut_action` replaces an infeasible action."""
         if self.state is None:
             raise gym.error.ResetNeeded("call reset() before step()")
         number = int(_checks.integers("action", action).item())
@@ -121,7 +123,7 @@ class TabularEnv(gym.Env[Any, Any], ABC):
         return self.state, reward, False, False, self._info()
 
     def render(self) -> Any:
-        """Text, an RGB array or a window, as `render_mode` says."""
+        """Render as text, as an RGB array or in a window, depending on `render_mode`."""
         if self.render_mode is None:
             gym.logger.warn('render() does nothing without a render mode: gym.make(..., render_mode="rgb_array")')
             return None
@@ -144,25 +146,25 @@ class TabularEnv(gym.Env[Any, Any], ABC):
             self._window = None
 
     def _pair(self, state: int, action: int) -> int:
-        """The pair of a feasible action: `mdp.pair_index` for one step at a time."""
+        """Return the pair of a feasible action, as `mdp.pair_index` does, for a single step."""
         first, end = self.mdp.state_starts[state : state + 2]
         return int(first) + int(np.searchsorted(self.mdp.pair_actions[first:end], action))
 
     def _advance(self, state: int, action: int, pair: int) -> int:
-        """The next state, drawn with the environment's own generator."""
+        """Draw the next state with the environment's own generator."""
         return int(self.sample_next(state, action, self.np_random))
 
     def _lock(self) -> None:
-        """The tables are not to be written to."""
+        """Make the tables read-only."""
         self.cost.flags.writeable = False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled arrays are writeable: lock them again."""
+        """Restore the state and lock the arrays again: unpickling makes them writeable."""
         self.__dict__.update(state)
         self._lock()
 
     def _info(self) -> dict[str, Any]:
-        """The `info` dictionary: the mask of feasible actions, as Taxi has it."""
+        """Return the `info` dictionary with the mask of feasible actions, as in Taxi."""
         if self.state is None:
             raise gym.error.ResetNeeded("call reset() first")
         mask = np.zeros(self.mdp.n_actions, dtype=np.int8)

@@ -1,9 +1,9 @@
 """The paper's windy gridworld.
 
 Cell (row, column), with (0, 0) at the bottom left, is the state row · width + column. An action is
-a move, up (+1, 0), down (-1, 0), left (0, -1) or right (0, +1); with probability `wind` a drift
-(0, -1) is added to it. A combined move that would leave the grid leaves the agent where it is.
-Goals absorb. The cost depends on the cell alone: 1 on obstacles, -1 on goals, 0 elsewhere.
+a move: up (+1, 0), down (-1, 0), left (0, -1) or right (0, +1). With probability `wind` a drift
+(0, -1) is added to it. If the combined move would leave the grid, the agent stays where it is.
+Goals are absorbing. The cost depends on the cell alone: 1 on obstacles, -1 on goals, 0 elsewhere.
 """
 
 from __future__ import annotations
@@ -29,36 +29,41 @@ DRIFT = np.array((0, -1))
 class WindyGridworldEnv(TabularEnv):
     """Reach a goal, avoid the obstacles, mind the wind: the gridworld of Junca & Leiva.
 
-    ## Description An agent moves on a grid of `height` x `width` cells. A wind blows to the left:
-    with probability `wind` every move is shifted by one column. Obstacles can be walked on, at a
-    price; goals are never left again.
+    ## Description
+    An agent moves on a grid of `height` x `width` cells. A wind blows to the left: with
+    probability `wind` a move is shifted by one column. Obstacles can be walked on, at a price;
+    goals are never left again.
 
     ## Action Space
     `Discrete(4)`: 0 up, 1 down, 2 left, 3 right. All four are feasible everywhere.
 
-    ## Observation Space `Discrete(height * width)`: row * width + column, rows counted from the
-    bottom; see `cell_of` and `state_of`.
+    ## Observation Space
+    `Discrete(height * width)`: row * width + column, with rows counted from the bottom; see
+    `cell_of` and `state_of`.
 
     ## Starting State
     Uniform over all cells, or `reset(options={"state": 7})`.
 
-    ## Rewards Minus the cost of the cell that the agent moves from: -1 on an obstacle, +1 on a
-    goal, 0 elsewhere.
+    ## Rewards
+    Minus the cost of the cell that the agent moves from: -1 on an obstacle, +1 on a goal, 0
+    elsewhere.
 
-    ## Episode End Never terminates, as goals absorb; `gym.make` truncates after 30 steps
-    (0.7^30 < 1e-4). With another discount pass `max_episode_steps=env.unwrapped.horizon`.
+    ## Episode End
+    Episodes never terminate, as goals are absorbing; `gym.make` truncates them after 30 steps
+    (0.7^30 < 1e-4). With another discount, pass `max_episode_steps=env.unwrapped.horizon`.
 
     ## Information
     `action_mask` (int8, over actions), all ones.
 
     ## Arguments
     * `height=10`, `width=10`.
-    * `obstacles`, `goals`: lists of cells. By default the paper's layout, obstacles on row
-      height//2 and goals on the top row, over the first int(width/1.2) columns; `height=6,
-      width=6` is that of its duality-gap study.
-    * `ascii_map`: the layout as text instead, `.` free, `#` obstacle, `G` goal, first line on top.
-    * `layout_seed`: a random layout instead, 2.5% goals and 5% obstacles, as in the paper's
-      appendix.
+    * `obstacles`, `goals`: lists of cells. The default is the paper's layout, with obstacles on
+      row height//2 and goals on the top row, in the first int(width/1.2) columns. `height=6` and
+      `width=6` give the grid of the paper's duality-gap study.
+    * `ascii_map`: the layout as text instead, where `.` is a free cell, `#` an obstacle and `G` a
+      goal, and the first line is the top row.
+    * `layout_seed`: the seed of a random layout instead, with 2.5% goals and 5% obstacles, as in
+      the paper's appendix.
     * `wind=0.2`, `discount=0.7`.
     * `render_mode`: `"ansi"`, `"rgb_array"` or `"human"`.
 
@@ -123,20 +128,21 @@ class WindyGridworldEnv(TabularEnv):
         return [(int(row), int(column)) for row, column in np.argwhere(self.cells == -1)]
 
     def state_of(self, row: int, column: int) -> int:
-        """The state of a cell."""
+        """Return the state of a cell."""
         rows, columns = self._cell_arrays("row, column", [(row, column)])
         return int(rows[0] * self.width + columns[0])
 
     def cell_of(self, state: int) -> tuple[int, int]:
-        """The (row, column) of a state."""
+        """Return the (row, column) of a state."""
         if not 0 <= state < self.height * self.width:
             raise ValueError(f"state must lie in 0..{self.height * self.width - 1}, got {state}")
         return divmod(int(state), self.width)
 
     def partial_prior(self, share: float, seed: int) -> FloatArray:
-        """The paper's prior.
+        """Draw the paper's prior.
 
-        The true cost on a random share of the obstacles and of the goals, zero elsewhere.
+        It is the true cost on a random share of the obstacles and of the goals, and zero
+        elsewhere.
         """
         _checks.number("share", share, 0.0, 1.0)
         rng = np.random.default_rng(seed)
@@ -147,33 +153,30 @@ class WindyGridworldEnv(TabularEnv):
         return known[self.mdp.pair_states]
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """The transition oracle, vectorised.
-
-        A state or action that is not there is a `ValueError`.
-        """
+        """Draw next states; an unknown state or action raises a `ValueError`."""
         pairs = self.mdp.pair_index(states, actions)
         blows = rng.random(size=pairs.shape) < self.wind
         return np.asarray(np.where(blows, self._windy[pairs], self._calm[pairs]), dtype=np.int64)
 
     def render_text(self) -> str:
-        """The grid as text, `A` for the agent."""
-        marks = np.array([FREE, OBSTACLE, GOAL])[self.cells]  # -1 indexes the last, the goal
+        """Return the grid as text, with `A` for the agent."""
+        marks = np.array([FREE, OBSTACLE, GOAL])[self.cells]  # -1 indexes the last mark, the goal
         marks[self.cell_of(self.state or 0)] = "A"
         text = "\n".join("".join(row) for row in marks[::-1])
         last = "" if self.last_action is None else f"({ACTIONS[self.last_action]})"
         return f"{last}\n{text}\n"
 
     def render_frame(self) -> NDArray[np.uint8]:
-        """The grid from above: obstacles vermilion, goals green, the agent a blue disc."""
+        """Draw the grid from above: obstacles vermilion, goals green, the agent a blue disc."""
         return draw_grid(self.cells, self.cell_of(self.state or 0))
 
     def _advance(self, state: int, action: int, pair: int) -> int:
-        """As `sample_next`, for one pair."""
+        """Draw as `sample_next` does, for one pair."""
         blows = self.np_random.random() < self.wind
         return int(self._windy[pair] if blows else self._calm[pair])
 
     def _arrivals(self, drift: IntArray) -> NDArray[np.int32]:
-        """Where each pair leads under a given drift."""
+        """Return where each pair leads under a given drift."""
         row, column = np.divmod(np.arange(self.height * self.width, dtype=np.int32)[:, None], self.width)
         to_row, to_column = row + MOVES[:, 0] + drift[0], column + MOVES[:, 1] + drift[1]
         inside = (to_row >= 0) & (to_row < self.height) & (to_column >= 0) & (to_column < self.width)
@@ -181,7 +184,7 @@ class WindyGridworldEnv(TabularEnv):
         return np.where(moves, to_row * self.width + to_column, row * self.width + column).astype(np.int32).ravel()
 
     def _cell_arrays(self, name: str, cells: Sequence[tuple[int, int]]) -> tuple[IntArray, IntArray]:
-        """Rows and columns of cells, all of them on the grid."""
+        """Return the rows and columns of cells, or raise an error if one is not on the grid."""
         array = _checks.integers(name, sorted(cells) if isinstance(cells, (set, frozenset)) else cells)
         if array.size == 0:
             array = array.reshape(0, 2)
@@ -205,7 +208,7 @@ def _layout(
     ascii_map: str | None,
     layout_seed: int | None,
 ) -> tuple[int, int, Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
-    """The one layout that the arguments describe."""
+    """Return (height, width, obstacles, goals) of the one layout that the arguments describe."""
     by_cells = obstacles is not None or goals is not None
     if by_cells + (ascii_map is not None) + (layout_seed is not None) > 1:
         raise ValueError("obstacles/goals, ascii_map and layout_seed exclude each other; give one of them")

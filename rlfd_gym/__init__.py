@@ -28,15 +28,16 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return _lazily(name)
     if not name.startswith("_") and importlib.util.find_spec(f"rlfd_gym.{name}") is not None:
-        return importlib.import_module(f"rlfd_gym.{name}")  # a package: rlfd_gym.compare after import rlfd_gym
+        # A package, such as rlfd_gym.compare, which `import rlfd_gym` does not load.
+        return importlib.import_module(f"rlfd_gym.{name}")
     raise AttributeError(f"module 'rlfd_gym' has no attribute {name!r}")
 
 
 def require_imitation(name: str) -> None:
-    """Say what to install, if imitation is missing."""
+    """Raise an error that says what to install, if imitation is missing."""
     try:
         found = importlib.util.find_spec("imitation") is not None
-    except ValueError:  # a None in sys.modules: somebody has blocked the import
+    except ValueError:  # sys.modules holds None: the import is blocked
         found = False
     if not found:
         raise ImportError(

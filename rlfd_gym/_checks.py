@@ -1,7 +1,7 @@
-"""Checks at the border, for the arguments that users hand in.
+"""Checks of the arguments that users pass in.
 
-Each returns the argument in a clean form, or raises an error that names the argument, what came
-and what was expected.
+Each check returns the argument in a clean form, or raises an error that names the argument, what
+was passed and what was expected.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
-SUM_TOLERANCE = 1e-6  # how far probabilities may be from summing to one (float32 tables); they are then normalised
+# How far the sum of probabilities may be from one (float32 tables); they are then normalised.
+SUM_TOLERANCE = 1e-6
 
 
 def finite_vector(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
-    """`values` as a finite float vector; `per` says what it has one entry for."""
+    """Return `values` as a finite float vector of the given length.
+
+    `per` says what each entry stands for, in error messages.
+    """
     try:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -38,14 +42,15 @@ def finite_vector(name: str, values: ArrayLike, length: int, per: str) -> FloatA
 
 
 def pair_vector(name: str, values: ArrayLike, n_pairs: int) -> FloatArray:
-    """A finite vector over feasible state-action pairs."""
+    """Return `values` as a finite vector over feasible state-action pairs."""
     return finite_vector(name, values, n_pairs, "feasible state-action pair (mdp.n_pairs)")
 
 
 def finite_array(name: str, values: ArrayLike) -> FloatArray:
-    """`values` as a float vector or table.
+    """Return `values` as a float vector or table.
 
-    A vector must be finite, a table may have gaps, which its reader judges.
+    A vector must be finite. A table may have gaps: whether they matter is checked where it is
+    turned into a vector.
     """
     array = as_array(name, values, np.float64)
     if array.ndim == 2:
@@ -54,7 +59,7 @@ def finite_array(name: str, values: ArrayLike) -> FloatArray:
 
 
 def nonnegative(name: str, vector: FloatArray) -> FloatArray:
-    """`vector` itself, if no entry is below zero."""
+    """Return `vector` itself if no entry is below zero, or raise an error."""
     worst = int(np.argmin(vector)) if vector.size else 0
     if vector.size and vector[worst] < 0:
         raise ValueError(f"{name} must not be negative; entry {worst} is {vector[worst]}")
@@ -62,9 +67,9 @@ def nonnegative(name: str, vector: FloatArray) -> FloatArray:
 
 
 def distribution(name: str, values: ArrayLike, length: int, per: str) -> FloatArray:
-    """A probability vector: nonnegative and summing to one within `SUM_TOLERANCE`.
+    """Return a probability vector, exactly normalised.
 
-    It is returned exactly normalised.
+    `values` must be nonnegative and sum to one within `SUM_TOLERANCE`.
     """
     vector = nonnegative(name, finite_vector(name, values, length, per))
     total = vector.sum()
@@ -74,7 +79,7 @@ def distribution(name: str, values: ArrayLike, length: int, per: str) -> FloatAr
 
 
 def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, open_ends: bool = False) -> float:
-    """`value` as a float inside [low, high], or (low, high) with `open_ends`."""
+    """Return `value` as a float inside [low, high], or (low, high) with `open_ends`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}: {value!r}")
     result = float(value)
@@ -86,10 +91,7 @@ def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *,
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:
-    """`value` itself, if it is one of the names known.
-
-    Else an error that suggests the nearest one.
-    """
+    """Return `value` itself if it is a known name; the error suggests the nearest one."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
         near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.4)
@@ -99,7 +101,7 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
 
 
 def instance(name: str, value: Any, kind: type[T], hint: str = "") -> T:
-    """`value` itself, if it is of the given class; else a `TypeError` that says what came."""
+    """Return `value` itself if it is of the given class, or raise a `TypeError`."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIORaeio" else "a"
         raise TypeError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}{hint and f'; {hint}'}")
@@ -107,7 +109,7 @@ def instance(name: str, value: Any, kind: type[T], hint: str = "") -> T:
 
 
 def integer(name: str, value: Any, low: int) -> int:
-    """`value` as an int of at least `low`."""
+    """Return `value` as an int of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}: {value!r}")
     if value < low:
@@ -116,7 +118,7 @@ def integer(name: str, value: Any, low: int) -> int:
 
 
 def integers(name: str, values: ArrayLike) -> IntArray:
-    """`values` as an int64 array; floats are refused rather than rounded."""
+    """Return `values` as an int64 array; floats are refused rather than rounded."""
     array = as_array(name, values)
     if array.size == 0:
         return array.astype(np.int64)
@@ -128,7 +130,7 @@ def integers(name: str, values: ArrayLike) -> IntArray:
 
 
 def as_array(name: str, values: Any, dtype: Any = None) -> NDArray[Any]:
-    """`values` as an array; ragged nests and things that are no numbers are refused by name."""
+    """Return `values` as an array; the error for ragged or non-numeric input gives the name."""
     try:
         return np.asarray(values, dtype=dtype)
     except (TypeError, ValueError) as error:
@@ -136,14 +138,14 @@ def as_array(name: str, values: Any, dtype: Any = None) -> NDArray[Any]:
 
 
 def lock(thing: object) -> None:
-    """Make the arrays of a frozen object read-only, after making it or unpickling it."""
+    """Make the arrays of a frozen object read-only, after it was made or unpickled."""
     for value in vars(thing).values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
 
 
 def discount_factor(value: Any) -> float:
-    """The discount γ, strictly between 0 and 1, as far as double precision can tell."""
+    """Return the discount γ, strictly between 0 and 1 and at most 1 - 1e-12."""
     discount = number("discount", value, 0.0, 1.0, open_ends=True)
     if 1.0 - discount < 1e-12:
         raise ValueError(f"discount must be at most 1 - 1e-12 in double precision, got {value!r}")

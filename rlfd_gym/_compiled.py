@@ -1,8 +1,8 @@
-"""How the library compiles its kernels with numba, and memory laid out for them.
+"""How the library compiles its kernels with numba, and how it aligns memory for them.
 
-No fastmath. `error_model="numpy"` divides without a branch that raises. `forceinline` saves a call
-from passing every array as several words on the stack. Importing this module loads numba, so it is
-imported where kernels are needed.
+The kernels do not use fastmath. `error_model="numpy"` makes divisions that have no branch for
+raising an error. `forceinline` avoids calls, which would pass every array as several words on the
+stack. Importing this module loads numba, so it is only imported where kernels are needed.
 """
 
 from __future__ import annotations

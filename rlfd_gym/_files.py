@@ -1,6 +1,6 @@
-"""Files that are either whole or not there, and hold no code.
+"""Files that are either complete or absent, and that hold no code.
 
-Arrays in an npz with a JSON header.
+Arrays are stored in an npz file with a JSON header.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ HEADER = "header"
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file that replaces `path` once all is written, and leaves nothing behind otherwise."""
+    """Open a file that replaces `path` once it is written completely.
+
+    If writing fails, nothing is left behind.
+    """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -32,7 +35,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file, whole or not at all; folders are made."""
+    """Write a file completely or not at all, and make its folders."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(content)
@@ -42,7 +45,8 @@ def save_arrays(
     path: str | os.PathLike[str], kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write arrays and a header that says what they are."""
-    text = json.dumps({"format": kind, "version": version, **header}, default=lambda value: value.tolist())  # NumPy's
+    # `tolist` turns NumPy's numbers and arrays into Python's.
+    text = json.dumps({"format": kind, "version": version, **header}, default=lambda value: value.tolist())
     with replacing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **{HEADER: np.array(text)}, **arrays)
 
@@ -50,10 +54,7 @@ def save_arrays(
 def load_arrays(
     path: str | os.PathLike[str], kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """(header, arrays) of a file that `save_arrays` has written.
-
-    Nothing in the file is executed.
-    """
+    """Return (header, arrays) of a file written by `save_arrays`, executing nothing in it."""
     with open(path, "rb") as file:
         try:
             archive = np.load(file, allow_pickle=False)

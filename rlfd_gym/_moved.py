@@ -1,11 +1,9 @@
-"""Old import paths.
+"""Old import paths: modules that have moved are still found under their names in version 0.1.
 
-A module that has moved is still found under the name that it had in version 0.1.
-
-`import rlfd_gym.selection` and `import rlfd_gym.alpha.path` give one and the same module object,
-so classes, pickles and patches agree. Packages that took over the name of a module
-(`rlfd_gym.mdp`, `.problem`, `.trainer`, `.experts`) need no entry here: they export what the
-module had.
+An old path and its new one, such as `rlfd_gym.selection` and `rlfd_gym.alpha`, give the same
+module object, so classes, pickles and patches agree. Packages that took over the name of a module
+(`rlfd_gym.mdp`, `.problem`, `.trainer`, `.experts`) need no entry here, because they export what
+the module exported.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ MOVED = {
     "solution": "problem.solution",
     "sparse": "solvers.reweighted",
 }
-"""Where each module of version 0.1 is now."""
+"""The new path of each module of version 0.1."""
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds a moved module under its old name, and loads it by importing it under its new one."""
+    """A finder that gives, for the old name of a module, the module imported under its new one."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -55,7 +53,7 @@ class _Finder(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has just replaced the module's spec by the one of the old name.
+        # The import system has just replaced the module's spec by one for the old name: undo that.
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
 

@@ -1,11 +1,11 @@
 """The environments' Gymnasium ids, in one place.
 
-`register_envs` is called by `import rlfd_gym`, and by Gymnasium 0.29 itself during `import
-gymnasium`, through the `gymnasium.envs` entry point. The latter means: this module and
-`rlfd_gym/__init__.py` must stay light, and must not need more of Gymnasium than its registration
-module, for the rest of it is not loaded yet.
+`register_envs` is called by `import rlfd_gym`. Gymnasium 0.29 calls it, too, during
+`import gymnasium`, through the `gymnasium.envs` entry point. Therefore this module and
+`rlfd_gym/__init__.py` must stay light, and may use nothing of Gymnasium but its registration
+module, because the rest is not loaded yet.
 
-`max_episode_steps` is long enough that γ^T < 1e-4 for the default discount; with another discount,
+`max_episode_steps` is long enough that γ^T < 1e-4 for the default discount. With another discount,
 pass `max_episode_steps=env.unwrapped.horizon` to `gym.make`.
 """
 

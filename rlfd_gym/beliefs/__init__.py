@@ -1,6 +1,6 @@
-"""What is believed about the cost: one module a belief, and the bases that hulls are made of.
+"""Beliefs about the cost, one module for each, and the bases that hulls are made of.
 
-`belief` says what every belief has to answer; the next belief is one more module, and one more
+`belief` defines the interface of all beliefs. A new belief needs one more module, and one more
 line here.
 """
 

@@ -1,9 +1,9 @@
 """Bases of costs: C with one row per pair and K columns, costs Cw, features ψ(μ) = Cᵀμ.
 
-Methods that learn from a hull take w in the simplex, so that Cw is a mixture of the columns. Those
-whose step sizes or error bounds come from |C| ≤ 1 need the columns in the box [-1, 1];
-`scale_basis` brings any basis there, and turns no column around: a mixture of the scaled columns
-is a nonnegative combination of the original ones.
+Methods that learn from a hull take w in the simplex, so that Cw is a mixture of the columns.
+Methods whose step sizes or error bounds rely on |C| ≤ 1 need the columns in the box [-1, 1].
+`scale_basis` scales any basis to the box. It does not change the sign of any column, so a mixture
+of the scaled columns is a nonnegative combination of the original ones.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 
-BOX_TOLERANCE = 1e-9  # how far outside the box an entry may be by rounding
+BOX_TOLERANCE = 1e-9  # how far rounding may put an entry outside the box
 
 
 def scale_basis(basis: ArrayLike) -> FloatArray:
-    """The basis with each column divided by its largest absolute value.
+    """Divide each column of the basis by its largest absolute value.
 
-    A column of zeros stays as it is.
+    A column of zeros is not changed.
 
     >>> scale_basis([[1.0, -30.0], [0.5, 15.0]]).tolist()
     [[1.0, -1.0], [0.5, 0.5]]
@@ -31,7 +31,10 @@ def scale_basis(basis: ArrayLike) -> FloatArray:
 
 
 def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = True) -> FloatArray:
-    """Return `basis` as a finite (n_pairs, K) array, if `box` is set in [-1, 1], or raise an error."""
+    """Return `basis` as a finite (n_pairs, K) array, or raise an error.
+
+    With `box`, its entries must be in [-1, 1].
+    """
     c = _matrix(basis)
     if n_pairs is not None and c.shape[0] != n_pairs:
         raise ValueError(

@@ -1,16 +1,16 @@
-r"""What every belief about the cost has to say.
+r"""The interface of all beliefs about the cost.
 
-A *belief* is a closed convex set 𝒞 of costs that are held possible, with a convex penalty Ω ≥ 0
-for how much each of them is held against. With the expert's occupancy μ_E, the learning problem is
-one line for all beliefs:
+A *belief* is a closed convex set 𝒞 of costs that are considered possible, with a convex penalty
+Ω ≥ 0 that is larger for less plausible costs. With the expert's occupancy μ_E, the learning
+problem is the same for all beliefs:
 
     min over c ∈ 𝒞  of  Ω(c) + the expert's regret under c
         =  max over occupancies μ  of  min over c ∈ 𝒞  of  Ω(c) + <d, c>,          d = μ_E - μ.
 
-The costs of a belief are written in coordinates of its own: c = C(x). For `NearPrior` x is the
-cost itself, for `Hull` it is the mixture w of a basis, c = Cw. A belief says what x may be, what
-its inner minimum is, and how far a given x is from it; `rlfd_gym.problem` turns this into
-certified bounds, and solvers into answers.
+Each belief writes its costs in its own coordinates: c = C(x). For `NearPrior`, x is the cost
+itself; for `Hull`, x is the mixture w of a basis, c = Cw. A belief defines which x are allowed,
+what the inner minimum is, and how far a given x is from it. From this `rlfd_gym.problem` computes
+certified bounds, and the solvers compute solutions.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SomeBelief = TypeVar("SomeBelief", bound="Belief")
 
 @dataclass(frozen=True, eq=False, init=False)
 class Belief(ABC):
-    """Which costs are held possible, and how much each is held against.
+    """A set of possible costs, with a penalty for each.
 
     Attributes:
-        prior: ĉ, the guess of the cost that the penalty is about.
-        alpha: α ≥ 0, how much the penalty weighs.
+        prior: ĉ, the guess of the cost from which the penalty measures the distance.
+        alpha: α ≥ 0, the weight of the penalty.
     """
 
     prior: FloatArray = field(repr=False)
@@ -46,7 +46,10 @@ class Belief(ABC):
 
     @abstractmethod
     def over(self: SomeBelief, pairs: Pairs) -> SomeBelief:
-        """Return the belief for an environment's pairs: its vectors checked, its tables as vectors."""
+        """Return the belief over an environment's pairs.
+
+        Vectors are checked against the pairs, and tables are turned into vectors.
+        """
 
     @abstractmethod
     def cost(self, x: FloatArray) -> FloatArray:
@@ -58,10 +61,7 @@ class Belief(ABC):
 
     @abstractmethod
     def check(self, x: FloatArray) -> FloatArray:
-        """Return x itself if C(x) is in 𝒞, up to rounding, which is removed.
-
-        Else raise an error.
-        """
+        """Return x with rounding removed, or raise an error if C(x) is not in 𝒞 up to rounding."""
 
     @abstractmethod
     def penalty(self, cost: FloatArray) -> float:
@@ -73,10 +73,7 @@ class Belief(ABC):
 
     @abstractmethod
     def excess(self, x: FloatArray, d: FloatArray) -> float:
-        """Return by how much Ω + <d, c> falls between x and its minimum.
-
-        A sum without a negative term.
-        """
+        """Return how far Ω + <d, c> at x is above its minimum, as a sum of nonnegative terms."""
 
     def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
         """Return the (sub)gradient of Ω(C(x)) + <d, C(x)> in x: what Algorithm 1 estimates."""
@@ -94,12 +91,12 @@ class Belief(ABC):
         return TypeError(f"Algorithm 1 has no estimator for the belief {type(self).__name__}; use another solver")
 
     def _fill(self, **values: Any) -> None:
-        """Set the fields of the frozen dataclass, and lock their arrays."""
+        """Set the fields of the frozen dataclass and lock their arrays."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
         _checks.lock(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled arrays are writeable: lock them again."""
+        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
         self.__dict__.update(state)
         _checks.lock(self)

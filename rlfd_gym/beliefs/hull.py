@@ -1,18 +1,18 @@
 r"""`Hull`: the cost is a mixture of given costs, as in SMD-H of the paper.
 
-With a basis C of K columns in [-1, 1]ⁿ the costs held possible are Cw, w in a simplex, with the
-penalty Ω(c) = α‖c - ĉ‖². For α = 0 the learning problem is that of Kamoutsi et al. (2021) and the
-dual of LPAL (Syed, Bowling and Schapire, 2008): its optimum is the margin by which an apprentice
-can beat the expert under every cost of the hull at once.
+With a basis C of K columns in [-1, 1]ⁿ, the possible costs are Cw with w in a simplex, and their
+penalty is Ω(c) = α‖c - ĉ‖². For α = 0 the learning problem is that of Kamoutsi et al. (2021) and
+the dual of LPAL (Syed, Bowling and Schapire, 2008): its optimum is the margin by which an
+apprentice can beat the expert under every cost of the hull at once.
 
-**The inner minimum** is that of f(w) = α‖Cw - ĉ‖² + <d, Cw> over the simplex: closed form for
-α = 0, where the best answer is a single column, and otherwise a quadratic program in K variables,
-bounded with a certificate in `rlfd_gym.beliefs.simplex`.
+**The inner minimum** is that of f(w) = α‖Cw - ĉ‖² + <d, Cw> over the simplex. For α = 0 it has a
+closed form: the best answer is a single column. Otherwise it is a quadratic program in K
+variables, bounded with a certificate in `rlfd_gym.beliefs.simplex`.
 
-**The estimator for w** is g = 2αn(Cᵢw - ĉᵢ) Cᵢ + C_e - C_j with i uniform, e ~ μ_E and j ~ μ (rows
-of C): that of the paper for c, multiplied by Cᵀ. Adding a constant to all entries of g does not
-change the mirror step, so the dual norm of the geometry is ‖g‖ = (max g - min g)/2. Let hᵢ be this
-norm of Cᵢ, and rᵢ = max_k |Cᵢₖ - ĉᵢ| ≥ |Cᵢw - ĉᵢ|. Then
+**The estimator for w** is g = 2αn(Cᵢw - ĉᵢ) Cᵢ + C_e - C_j with i uniform, e ~ μ_E and j ~ μ, and
+Cᵢ the row of C for the pair i. It is the paper's estimator for c, multiplied by Cᵀ. Adding a
+constant to all entries of g does not change the mirror step, so the dual norm of the geometry is
+‖g‖ = (max g - min g)/2. Let hᵢ be this norm of Cᵢ, and rᵢ = max_k |Cᵢₖ - ĉᵢ| ≥ |Cᵢw - ĉᵢ|. Then
 
     E‖g‖² ≤ v_w = (1/n) Σᵢ (2αn rᵢhᵢ + 2 max h)².
 """
@@ -34,14 +34,14 @@ from rlfd_gym.mdp.pairs import Pairs
 
 @dataclass(frozen=True, eq=False, init=False)
 class Hull(Belief):
-    """The cost is a mixture of the columns of a basis.
+    """The belief that the cost is a mixture of the columns of a basis.
 
     Args:
-        basis: C, (n_pairs, K), each column a cost in [-1, 1]; `scale_basis` makes it so, which
-            keeps the costs of the hull up to a positive factor each, but not their margins, nor
-            their distance to a prior.
-        prior: ĉ, over pairs or as a table; by default 0. It matters where `alpha` is positive.
-        alpha: α ≥ 0, how much the prior weighs.
+        basis: C, (n_pairs, K), each column a cost in [-1, 1]. `scale_basis` scales any basis to
+            [-1, 1]; this keeps the costs of the hull up to a positive factor each, but neither
+            their margins nor their distances to a prior.
+        prior: ĉ, over pairs or as a table; by default 0. It only matters if `alpha` is positive.
+        alpha: α ≥ 0, the weight of the prior.
 
     Example:
         >>> hull = Hull([[1.0, 0.0], [0.0, -1.0]])
@@ -52,17 +52,17 @@ class Hull(Belief):
     basis: FloatArray = field(repr=False)
 
     def __init__(self, basis: ArrayLike, prior: ArrayLike | None = None, alpha: float = 0.0) -> None:
-        """Check and copy."""
+        """Check and copy the arguments."""
         columns = check_basis(basis)
         weight = _checks.number("alpha", alpha, 0.0)
         if prior is None and weight > 0:
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
         guess = np.zeros(len(columns)) if prior is None else _checks.finite_array("prior", prior).copy()
-        inside = np.ascontiguousarray(np.clip(columns, -1.0, 1.0))  # outside by rounding at most
+        inside = np.ascontiguousarray(np.clip(columns, -1.0, 1.0))  # removes rounding
         self._fill(basis=inside, prior=guess, alpha=weight)
 
     def over(self, pairs: Pairs) -> Hull:
-        """Return the belief for an environment's pairs: its vectors checked, its tables as vectors."""
+        """Return the belief over an environment's pairs, with its arrays checked."""
         return Hull(check_basis(self.basis, pairs.n_pairs), pairs.pairs(self.prior, "prior"), self.alpha)
 
     def cost(self, x: FloatArray) -> FloatArray:
@@ -74,10 +74,7 @@ class Hull(Belief):
         return _checks.finite_vector("mixture", x, self.basis.shape[1], "column of the basis")
 
     def check(self, x: FloatArray) -> FloatArray:
-        """Return the mixture itself if it is in the simplex up to rounding, which is removed.
-
-        Else raise an error.
-        """
+        """Return the mixture, exactly normalised, or raise an error if it is not one."""
         return _checks.distribution("mixture", x, self.basis.shape[1], "column of the basis")
 
     def penalty(self, cost: FloatArray) -> float:
@@ -91,10 +88,7 @@ class Hull(Belief):
         return np.asarray(best_mixture(*self._quadratic(d)))
 
     def excess(self, x: FloatArray, d: FloatArray) -> float:
-        """Return by how much Ω + <d, c> falls between x and its minimum.
-
-        A sum without a negative term.
-        """
+        """Return how far Ω + <d, c> at x is above its minimum, as a sum of nonnegative terms."""
         from rlfd_gym.beliefs.simplex import excess_of  # compiled: loaded when needed
 
         return float(excess_of(*self._quadratic(d), x))
@@ -116,14 +110,14 @@ class Hull(Belief):
         return in_simplex(rng, self.basis.shape[1], uniform)
 
     def _quadratic(self, d: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """(G, h, α) of f(w) = α wᵀGw + <h, w>, which is the objective up to a constant."""
+        """Return (G, h, α) of f(w) = α wᵀGw + <h, w>, which is the objective up to a constant."""
         return self.basis.T @ self.basis, self.basis.T @ (d - 2 * self.alpha * self.prior), self.alpha
 
 
 def in_simplex(rng: np.random.Generator, size: int, uniform: bool) -> FloatArray:
     """Draw a point uniformly from the simplex.
 
-    With `uniform` return its middle, after the same draws.
+    With `uniform`, return its middle instead, after the same draws.
     """
     weights = rng.exponential(size=size)
     return np.full(size, 1.0 / size) if uniform else weights / weights.sum()

@@ -1,40 +1,42 @@
-r"""`NearPrior`.
+r"""`NearPrior`: the cost is in the box [-1, 1]ⁿ, and less plausible the farther from a prior ĉ.
 
-The cost is in the box [-1, 1]ⁿ, and the farther from a prior ĉ, the more it is held against.
-
-**`norm="l2"`**, the paper's penalty Ω(c) = α‖c - ĉ‖². For d = μ_E - μ the best answer is, entry by
-entry,
+**`norm="l2"`** is the paper's penalty Ω(c) = α‖c - ĉ‖². For d = μ_E - μ the best answer is, entry
+by entry,
 
     c*ᵢ = clip(ĉᵢ - dᵢ/2α, -1, 1),  or -sign(dᵢ) for α = 0,
 
-and the excess of another cost over it is the sum of the nonnegative terms (cᵢ - c*ᵢ) (α
-(cᵢ + c*ᵢ - 2ĉᵢ) + dᵢ).
+and the excess of another cost over it is the sum of the nonnegative terms
+
+    (cᵢ - c*ᵢ) (α (cᵢ + c*ᵢ - 2ĉᵢ) + dᵢ).
 
 **Its second moment.** Algorithm 1 estimates the gradient 2α(c - ĉ) + d by a eᵢ + w with
 a = 2αn(cᵢ - ĉᵢ), i uniform, and w = e_{i_E} - e_{i_t} drawn independently of i. The paper's lemma
-bounds E‖a eᵢ + w‖² with a term 64 α² n: it squares n · 2α(cᵢ - ĉᵢ) but keeps n only once, and does
-not hold. Here is a bound that does (`bound="corrected"`). Let D = 1 + max|ĉ|, so that
+bounds E‖a eᵢ + w‖² with a term 64 α² n. It squares n · 2α(cᵢ - ĉᵢ) but keeps n only once, so it
+does not hold. The following bound does (`bound="corrected"`). Let D = 1 + max|ĉ|, so that
 |cᵢ - ĉᵢ| ≤ D on the box. Then
 
     E‖a eᵢ + w‖² = E a² + 2 E[a wᵢ] + E‖w‖²,
     E a²     = 4α²n² · mean (cᵢ - ĉᵢ)²  ≤ 4α²n²D²,
     2 E[a wᵢ] = 2 · (1/n) Σᵢ 2αn(cᵢ - ĉᵢ)(μ_E - μ)ᵢ ≤ 4αD ‖μ_E - μ‖₁ ≤ 8αD,      E‖w‖² ≤ 2.
 
-A prior outside the box is allowed; `bound="paper"` then replaces the 2 that it has for max|c - ĉ|
-by max(2, D).
+The prior may be outside the box. The paper's lemma has 2 for max|c - ĉ|; `bound="paper"` then
+replaces it by max(2, D).
 
-**`norm="l1"`** has Ω(c) = α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ, and leaves the cost
-exactly at the prior where there is no strong reason to move it. The best answer stays at the
-prior, clipped to [-1, 1], while |dᵢ| ≤ αᵢ, and is the end -sign(dᵢ) of the box beyond. The slope
-of αᵢ|x - ĉᵢ| + dᵢx is dᵢ - αᵢ left of ĉᵢ and dᵢ + αᵢ right of it. Integrated from c*ᵢ to cᵢ, the
-excess is
+**`norm="l1"`** has Ω(c) = α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ. It leaves the cost
+exactly at the prior where there is no strong reason to move it. The best answer is the prior,
+clipped to [-1, 1], where |dᵢ| ≤ αᵢ, and otherwise the end -sign(dᵢ) of the box. The slope of
+αᵢ|x - ĉᵢ| + dᵢx is dᵢ - αᵢ left of ĉᵢ and dᵢ + αᵢ right of it. Integrating it from c*ᵢ to cᵢ gives
+the excess
 
     Σᵢ (dᵢ + αᵢ) (max(cᵢ, ĉᵢ) - max(c*ᵢ, ĉᵢ)) + (dᵢ - αᵢ) (min(cᵢ, ĉᵢ) - min(c*ᵢ, ĉᵢ)),
 
-again without a negative summand. The subgradient has α sign(cᵢ - ĉᵢ), which at the kink is 0, the
-shortest there is. Its estimator has a = αn sign(cᵢ - ĉᵢ), so E a² ≤ α²n², 2 E[a
-wᵢ] ≤ 2α‖μ_E - μ‖₁ ≤ 4α, and the sum is at most α²n² + 4α + 2. The paper has no lemma for it. What
-α means with this norm, and how to choose it, is in `rlfd_gym.solvers.reweighted`.
+which again has no negative term. The subgradient has α sign(cᵢ - ĉᵢ); at the kink this is 0, the
+shortest subgradient there. Its estimator has a = αn sign(cᵢ - ĉᵢ), so
+
+    E a² ≤ α²n²,      2 E[a wᵢ] ≤ 2α‖μ_E - μ‖₁ ≤ 4α,
+
+and the sum is at most α²n² + 4α + 2. The paper has no lemma for this norm. What α means with it,
+and how to choose it, is explained in `rlfd_gym.solvers.reweighted`.
 """
 
 from __future__ import annotations
@@ -51,25 +53,25 @@ from rlfd_gym.beliefs.belief import Belief
 from rlfd_gym.mdp.pairs import Pairs
 
 NORMS = ("l2", "l1")
-L2, L1 = range(2)  # the kind that the compiled kernels know a norm by
-FEASIBILITY = 1e-9  # how far outside its set a point may be by rounding
+L2, L1 = range(2)  # the numbers of the norms in the compiled kernels
+FEASIBILITY = 1e-9  # how far rounding may put a point outside its set
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class NearPrior(Belief):
-    """The cost is in [-1, 1] in every pair, and probably near a prior.
+    """The belief that the cost of every pair is in [-1, 1], and probably near a prior.
 
     Args:
-        prior: ĉ, over pairs or as a table (n_states, n_actions); it may leave [-1, 1].
-        alpha: α ≥ 0, how much the prior weighs.
+        prior: ĉ, over pairs or as a table (n_states, n_actions); it may be outside [-1, 1].
+        alpha: α ≥ 0, the weight of the prior.
         norm: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁. The two need different α, see
             `rlfd_gym.solvers.reweighted`.
-        weights: with "l1" and `solve_exact`, how much the prior of each pair weighs, as a multiple
-            of `alpha`.
+        weights: the weight of each pair's prior, as a multiple of `alpha`; only for "l1" and
+            `solve_exact`.
 
     Example:
         >>> belief = NearPrior(prior=[0.5, -0.5], alpha=0.25)
-        >>> belief.best(np.array([0.1, -1.0])).tolist()       # against d = μ_E - μ
+        >>> belief.best(np.array([0.1, -1.0])).tolist()       # d = μ_E - μ; clipped to [-1, 1]
         [0.3, 1.0]
     """
 
@@ -77,7 +79,7 @@ class NearPrior(Belief):
     weights: FloatArray | None = field(repr=False)
 
     def __init__(self, prior: ArrayLike, alpha: float, norm: str = "l2", weights: ArrayLike | None = None) -> None:
-        """Check and copy."""
+        """Check and copy the arguments."""
         _checks.one_of("norm", norm, NORMS)
         if weights is not None:
             if norm != "l1":
@@ -88,16 +90,16 @@ class NearPrior(Belief):
 
     @property
     def kind(self) -> int:
-        """What the compiled kernels know the norm by."""
+        """The number of the norm in the compiled kernels."""
         return NORMS.index(self.norm)
 
     @property
     def pair_alpha(self) -> FloatArray:
-        """αᵢ, how much the prior of each pair weighs."""
+        """αᵢ, the weight of each pair's prior."""
         return self.alpha * (np.ones(self.prior.size) if self.weights is None else self.weights)
 
     def over(self, pairs: Pairs) -> NearPrior:
-        """Return the belief for an environment's pairs: its vectors checked, its tables as vectors."""
+        """Return the belief over an environment's pairs, with its arrays checked."""
         weights = None if self.weights is None else pairs.pairs(self.weights, "weights")
         return replace(self, prior=pairs.pairs(self.prior, "prior"), weights=weights)
 
@@ -110,10 +112,7 @@ class NearPrior(Belief):
         return _checks.pair_vector("cost", x, self.prior.size)
 
     def check(self, x: FloatArray) -> FloatArray:
-        """Return the cost itself if it is in the box up to rounding, which is removed.
-
-        Else raise an error.
-        """
+        """Return the cost with rounding removed, or raise an error if it is not in the box."""
         return in_box("cost", x)
 
     def penalty(self, cost: FloatArray) -> float:
@@ -125,8 +124,8 @@ class NearPrior(Belief):
     def best(self, d: FloatArray) -> FloatArray:
         """Return c*, the cost in the box that minimises Ω(c) + <d, c>.
 
-        Where several do, it is the prior clipped to [-1, 1] with "l1", and 0 with "l2" (where it
-        takes α = 0).
+        Among several minimisers it is the prior clipped to [-1, 1] with "l1", and 0 with "l2",
+        where there are several only if α = 0.
         """
         if self.norm == "l1":
             return np.where(np.abs(d) <= self.pair_alpha, np.clip(self.prior, -1.0, 1.0), -np.sign(d))
@@ -135,7 +134,7 @@ class NearPrior(Belief):
         return np.clip(self.prior - d / (2 * self.alpha), -1.0, 1.0)
 
     def excess(self, x: FloatArray, d: FloatArray) -> float:
-        """Return by how much Ω + <d, c> falls between x and c*: a sum without a negative term."""
+        """Return how far Ω + <d, c> at x is above its minimum, as a sum of nonnegative terms."""
         best = self.best(d)
         if self.norm == "l1":
             alpha, prior = self.pair_alpha, self.prior
@@ -144,7 +143,7 @@ class NearPrior(Belief):
         return float(np.sum((x - best) * (self.alpha * (x + best - 2 * self.prior) + d)))
 
     def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
-        """Return 2α(c - ĉ) + d, or with "l1" a subgradient whose first part is 0 where c = ĉ."""
+        """Return 2α(c - ĉ) + d, or with "l1" the subgradient whose first part is 0 where c = ĉ."""
         if self.norm == "l1":
             return self.pair_alpha * np.sign(x - self.prior) + d
         return 2 * self.alpha * (x - self.prior) + d
@@ -152,7 +151,7 @@ class NearPrior(Belief):
     def second_moment(self, bound: str) -> float:
         """Return a bound on E‖g‖² for the estimator of the gradient.
 
-        With "paper" without the lemma's constant 8.
+        With "paper", the lemma's constant 8 is not included.
         """
         if self.weights is not None:
             raise ValueError("weights: Algorithm 1 and its theorem take none; use solve_exact")
@@ -172,10 +171,7 @@ class NearPrior(Belief):
 
 
 def in_box(name: str, vector: FloatArray) -> FloatArray:
-    """Return a vector clipped to [-1, 1] if it is there up to rounding.
-
-    Else raise an error about `name`.
-    """
+    """Return a vector clipped to [-1, 1], or raise an error if that removes more than rounding."""
     worst = int(np.argmax(np.abs(vector)))
     if abs(vector[worst]) > 1 + FEASIBILITY:
         raise ValueError(f"{name} must lie in [-1, 1] for bounds to hold; entry {worst} is {vector[worst]}")

@@ -1,13 +1,13 @@
-r"""The best mixture in a simplex for a quadratic cost, and how far another one is from it.
+r"""The best mixture in a simplex for a quadratic cost, and how far another mixture is from it.
 
-**The best weights** for f(w) = α wᵀGw + <h, w>, with G = CᵀC, are found by pairs: the entry with
-the smallest gradient takes from the one for which this decreases f most, exactly as much as is
-best. Whatever b this ends with, convexity gives f(w') ≥ f(b) + <g, w' - b> for g = ∇f(b), so that
-min f ≥ f(b) - <g, b> + min g, and f being quadratic,
+**The best mixture** for f(w) = α wᵀGw + <h, w>, with G = CᵀC, is found by exchanges: the entry
+with the smallest gradient takes weight from the entry for which this decreases f most, and takes
+the amount that decreases f most. For whatever b this ends with, convexity gives
+f(w') ≥ f(b) + <g, w' - b> with g = ∇f(b), so min f ≥ f(b) - <g, b> + min g. As f is quadratic,
 
     f(w) - min f  ≤  <w, g - min g> + α (w - b)ᵀG(w - b),
 
-with equality if b is the best. Neither term is negative: nothing cancels.
+with equality if b is the best mixture. Neither term is negative, so nothing cancels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from rlfd_gym._compiled import compiled
 
 TOLERANCE = 1e-14  # of the gradient, relative to its largest terms
-LIMIT = 100_000  # exchanges; a few dozen are usual, and the bound holds whenever they end
+LIMIT = 100_000  # exchanges; a few dozen are usual, and the bound holds wherever they end
 
 
 @compiled
@@ -50,7 +50,7 @@ def best_mixture(gram, linear, alpha):
 
 @compiled
 def excess_of(gram, linear, alpha, weight):
-    """f(w) - min f: a certified upper bound, tight up to rounding."""
+    """Return a certified upper bound on f(w) - min f, which is tight up to rounding."""
     best = best_mixture(gram, linear, alpha)
     gradient = linear.copy()
     for k in range(len(best)):

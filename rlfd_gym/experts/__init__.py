@@ -1,7 +1,4 @@
-"""What was shown.
-
-Demonstrations, logs and made-up experts, and the occupancy that each amounts to.
-"""
+"""Experts: demonstrations, logs and made-up experts, and the occupancy of each."""
 
 from __future__ import annotations
 

@@ -1,26 +1,25 @@
-r"""From demonstrations to the expert's occupancy.
+r"""Estimates of the expert's occupancy from demonstrations.
 
-K trajectories s₀ a₀ s₁ a₁ … s_T count equally, and each step with the weight of its time:
+K trajectories s₀ a₀ s₁ a₁ … s_T count equally, and each step has the weight of its time:
 
-    μ̂(s, a) = 1/K Σ_k [ (1-γ) Σ_{t<T_k} γᵗ 1{s_t = s, a_t = a}  +  γ^{T_k} μ_tail(s, a; s_{T_k})
-    ].
+    μ̂(s, a) = 1/K Σ_k [(1-γ) Σ_{t<T_k} γᵗ 1{s_t = s, a_t = a} + γ^{T_k} μ_tail(s, a; s_{T_k})].
 
-The second term is the mass γ^T of what comes after the end, which a trajectory does not show. It
-goes on under the model: μ_tail(·; s) is the occupancy from start s of the policy π̂ read off all
-the demonstrations, π̂(a|s) = how often a was taken in s, uniform over A(s) where s was never left.
-One rule, two readings:
+The second term is the mass γ^T of what follows the end, which a trajectory does not show. The
+model continues it: μ_tail(·; s) is the occupancy from start s of the policy π̂ estimated from all
+demonstrations, where π̂(a|s) is how often a was taken in s, or uniform over A(s) if s was never
+left. This one rule covers two cases:
 
-* a trajectory that *terminated* ends in an absorbing state; the model stays there with all of γ^T;
-* a *truncated* one goes on as the demonstrator would have from where it was cut. For a
-  demonstrator with a fixed policy μ̂ tends to the true occupancy as K grows, however short the
-  trajectories are. What is left is the error of π̂, times γ^T; a warning says how much mass that
-  is where it is more than 1%.
+* A trajectory that *terminated* ends in an absorbing state. The model stays there with all of γ^T.
+* A trajectory that was *truncated* continues as the demonstrator would have continued from there.
+  If the demonstrator has a fixed policy, μ̂ tends to the true occupancy as K grows, however short
+  the trajectories are. What remains is the error of π̂, times γ^T; if this mass is more than 1%, a
+  warning says how large it is.
 
-Which of the two it was is read off the model, not off `trajectory.terminal`: imitation's rollouts
-set that flag at the end of every episode, also where a time limit cut it, and seals' tabular
-environments call their horizon a termination.
+The model decides which case applies, not `trajectory.terminal`: imitation's rollouts set that flag
+at the end of every episode, even if a time limit ended it, and seals' tabular environments call
+their horizon a termination.
 
-Nothing here imports imitation or torch: demonstrations are recognised by what they have.
+This module imports neither imitation nor torch: it recognises demonstrations by their attributes.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
 DISCOUNTINGS = ("trajectory", "none")
-SMALL_TAIL = 0.01  # an extrapolated share of the mass above this is worth a warning
+SMALL_TAIL = 0.01  # warn if a larger share of the mass is extrapolated
 KINDS = (
     "trajectories (with obs, acts and terminal), transitions (with obs and acts), batches (mappings with 'obs' and "
     "'acts'), or an occupancy array over pairs or states × actions"
@@ -49,23 +48,24 @@ KINDS = (
 def occupancy_from_demonstrations(
     demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory"
 ) -> FloatArray:
-    """The expert's occupancy over pairs, estimated from demonstrations.
+    """Estimate the expert's occupancy over pairs from demonstrations.
 
-    See the module's docstring.
+    The estimate is μ̂ of the module's docstring.
 
     Args:
         demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
-            loaded dataset); its `Transitions` or `TransitionsMinimal`, or an iterable of batches
-            with "obs" and "acts", which need `discounting="none"`; or an occupancy, as an array
-            over pairs or a table over states × actions.
+            loaded dataset); imitation's `Transitions` or `TransitionsMinimal`, or an iterable of
+            batches with "obs" and "acts", which need `discounting="none"`; or an occupancy, as an
+            array over pairs or a table over states × actions.
         mdp: the environment's tables.
-        discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once:
-            the undiscounted frequencies, the only thing that transitions without times allow. They
-            are the discounted occupancy only where the transitions were drawn from it.
+        discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once.
+            This gives the undiscounted frequencies, which are all that transitions without times
+            allow. They equal the discounted occupancy only if the transitions were drawn from it.
 
     Example:
         >>> from types import SimpleNamespace
-        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
+        >>> P, states, actions = [[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0]
+        >>> mdp = TabularMDP(P, states, actions, initial=[1, 0], discount=0.5)
         >>> stays_once_then_moves = SimpleNamespace(obs=[0, 0, 1], acts=[0, 1], terminal=True)
         >>> occupancy_from_demonstrations([stays_once_then_moves], mdp).tolist()
         [0.5, 0.25, 0.25]
@@ -79,36 +79,41 @@ def occupancy_from_demonstrations(
 
 @dataclass(frozen=True, eq=False)
 class Demonstrations:
-    """What was demonstrated, laid end to end."""
+    """Demonstrations as arrays, one trajectory after the other.
+
+    Attributes:
+        states: the state of each transition.
+        actions: the action of each transition.
+        next_states: the next state of each transition; `None` if the demonstrations do not say.
+        lengths: the number of steps of each trajectory; `None` for transitions without times.
+        terminal: the flag of each trajectory that says whether it terminated.
+    """
 
     states: IntArray = field(repr=False)
     actions: IntArray = field(repr=False)
     next_states: IntArray | None = field(repr=False)
-    """`None` where the demonstrations do not say."""
     lengths: IntArray | None
-    """How many steps each trajectory has; `None` for transitions without times."""
     terminal: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
-    """Each trajectory's own word on whether it terminated."""
 
     @property
     def ends(self) -> IntArray:
-        """Where each trajectory's last transition is."""
+        """The index of each trajectory's last transition."""
         assert self.lengths is not None
         return np.cumsum(self.lengths) - 1
 
     def weights(self, discount: float) -> FloatArray:
-        """(1-γ)γᵗ/K for each transition."""
+        """Return (1-γ)γᵗ/K for each transition."""
         assert self.lengths is not None
         times = np.arange(len(self.states)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
         return (1 - discount) * discount**times / len(self.lengths)
 
     def tails(self, discount: float) -> FloatArray:
-        """γ^T/K for each trajectory: the mass after its end."""
+        """Return γ^T/K for each trajectory: the mass after its end."""
         assert self.lengths is not None
         return discount**self.lengths / len(self.lengths)
 
     def where(self, index: int) -> str:
-        """The name of a transition in an error message."""
+        """Return the name of a transition in error messages."""
         if self.lengths is None:
             return f"transition {index}"
         number = int(np.searchsorted(self.ends, index))
@@ -116,7 +121,7 @@ class Demonstrations:
 
 
 def read_demonstrations(demonstrations: Any) -> Demonstrations:
-    """Read any of the supported kinds, once, from start to end."""
+    """Read demonstrations of any supported kind, in a single pass."""
     if _has(demonstrations, "obs", "acts") and not _has(demonstrations, "terminal"):
         return _transitions([demonstrations], single=True)
     if isinstance(demonstrations, (str, bytes, Mapping)) or not isinstance(demonstrations, Iterable):
@@ -134,9 +139,9 @@ def read_demonstrations(demonstrations: Any) -> Demonstrations:
 def estimate_occupancy(
     read: Demonstrations, mdp: TabularMDP, *, discounting: str = "trajectory", policy: FloatArray | None = None
 ) -> FloatArray:
-    """μ̂ of the module's docstring, for demonstrations that were read already.
+    """Return μ̂ of the module's docstring, for demonstrations that were read already.
 
-    `policy` replaces π̂ where more is known of the demonstrator than these demonstrations show.
+    `policy` replaces π̂ if more is known about the demonstrator than these demonstrations show.
     """
     timed = check_timed(read, discounting)
     pairs = demonstrated_pairs(read, mdp)
@@ -157,13 +162,16 @@ def estimate_occupancy(
 
 
 def demonstrated_pairs(read: Demonstrations, mdp: TabularMDP) -> IntArray:
-    """Return the pair of each transition, or name the first one that the MDP does not have."""
+    """Return the pair of each transition.
+
+    An error names the first transition that the MDP does not have.
+    """
     check_known(read, mdp.feasible)
     return mdp.pair_index(read.states, read.actions)
 
 
 def absorbing_states(mdp: TabularMDP) -> NDArray[np.bool_]:
-    """Which states no action leaves."""
+    """Return which states no action leaves."""
     p = mdp.transitions
     rows = np.repeat(np.arange(mdp.n_pairs), np.diff(p.indptr))
     leaving = np.bincount(rows[p.indices != mdp.pair_states[rows]], minlength=mdp.n_pairs)
@@ -171,7 +179,7 @@ def absorbing_states(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 
 def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
-    """An occupancy that the user has computed."""
+    """Check an occupancy that was passed instead of demonstrations."""
     array = _checks.as_array("demonstrations", values, np.float64)
     if array.ndim == 2:
         shape = (mdp.n_states, mdp.n_actions)
@@ -190,7 +198,7 @@ def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
 
 
 def _trajectories(items: list[Any]) -> Demonstrations:
-    """Lay trajectories end to end."""
+    """Join trajectories."""
     states, actions, following = [], [], []
     for k, item in enumerate(items):
         s, a = _indices(f"trajectory {k}: obs", item.obs), _indices(f"trajectory {k}: acts", item.acts)
@@ -212,7 +220,7 @@ def _trajectories(items: list[Any]) -> Demonstrations:
 
 
 def _transitions(items: list[Any], *, single: bool) -> Demonstrations:
-    """Lay transitions, or batches of them, end to end."""
+    """Join transitions, or batches of them."""
     columns: dict[str, list[IntArray]] = {"obs": [], "acts": [], "next_obs": []}
     for k, item in enumerate(items):
         batch = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
@@ -238,9 +246,9 @@ def _transitions(items: list[Any], *, single: bool) -> Demonstrations:
 
 
 def _indices(name: str, values: Any) -> IntArray:
-    """States or actions as an int vector.
+    """Return states or actions as an int vector.
 
-    Shape (T,) or (T, 1), integers or floats that are whole numbers.
+    They must have the shape (T,) or (T, 1), and be integers or floats that are whole numbers.
     """
     array = _checks.as_array(f"demonstrations, {name},", values)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -255,7 +263,7 @@ def _indices(name: str, values: Any) -> IntArray:
 
 
 def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
-    """Every state, action and next state must be one that the environment has."""
+    """Check that the environment has every state, action and next state."""
     n_states, n_actions = feasible.shape
     arrived = read.states if read.next_states is None else read.next_states
     strange = (read.states < 0) | (read.states >= n_states)
@@ -284,7 +292,7 @@ def _check_discounting(discounting: str) -> None:
 
 
 def check_timed(read: Demonstrations, discounting: str) -> bool:
-    """Whether to discount; an error if that is asked for and cannot be done."""
+    """Return whether to discount, or raise an error if the demonstrations have no times."""
     _check_discounting(discounting)
     if discounting == "trajectory" and read.lengths is None:
         raise ValueError(
@@ -295,7 +303,7 @@ def check_timed(read: Demonstrations, discounting: str) -> bool:
 
 
 def warn_about_tails(mass: float, what: str = "is extrapolated with the policy read off the demonstrations") -> None:
-    """Warn where much of the discounted mass lies after the ends of the demonstrations."""
+    """Warn if much mass lies after the trajectories' ends; `what` says how it is treated."""
     if mass > SMALL_TAIL:
         warnings.warn(
             f"demonstrations end early: {mass:.1%} of the discounted mass lies after their ends and {what}",

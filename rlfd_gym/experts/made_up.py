@@ -1,8 +1,6 @@
-"""Experts to learn from when there is no human at hand.
+"""Made-up experts, as a true occupancy or as trajectories.
 
-As a true occupancy measure, or seen in trajectories.
-
-An expert who is optimal for a wrong cost is `mdp.optimal(wrong_cost).occupancy`.
+For an expert that is optimal for a wrong cost, take `mdp.optimal(wrong_cost).occupancy`.
 """
 
 from __future__ import annotations
@@ -21,9 +19,13 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """One trajectory, with the names that imitation has for its parts.
+    """One trajectory, with imitation's names for its parts.
 
-    One more state than actions.
+    Attributes:
+        obs: the states, one more than actions.
+        acts: the actions.
+        infos: always `None`.
+        terminal: whether the trajectory terminated; by default it was truncated.
     """
 
     obs: IntArray = field(repr=False)
@@ -33,12 +35,14 @@ class Walk:
 
 
 def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
-    """The occupancy of an expert who acts optimally for `cost`, but at random with probability
-    `noise`.
+    """Return the occupancy of an expert that acts at random with probability `noise`.
+
+    Otherwise it acts optimally for `cost`.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
-    >>> [round(float(noisy_expert(env.mdp, env.cost, noise) @ env.cost), 3) for noise in (0.0, 0.3, 1.0)]
+    >>> experts = [noisy_expert(env.mdp, env.cost, noise) for noise in (0.0, 0.3, 1.0)]
+    >>> [round(float(expert @ env.cost), 3) for expert in experts]
     [-0.243, -0.188, -0.037]
     """
     share = _checks.number("noise", noise, 0.0, 1.0)
@@ -48,15 +52,15 @@ def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
 def demonstrate(
     mdp: TabularMDP, policy: ArrayLike, n_trajectories: int, length: int, seed: int | np.random.SeedSequence
 ) -> list[Walk]:
-    """Trajectories of a policy, drawn from the tables for all of them at a time.
+    """Draw trajectories of a policy from the tables, without an environment.
 
-    No environment is needed.
+    All trajectories are drawn at the same time, and the first k of them do not depend on
+    `n_trajectories`.
 
-    The first k of them do not depend on how many are asked for.
-
-    >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
-    >>> [walk] = demonstrate(mdp, [0, 1, 1], n_trajectories=1, length=3, seed=0)       # moves, then stays
-    >>> walk.obs.tolist(), walk.acts.tolist()
+    >>> P, states, actions = [[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0]
+    >>> mdp = TabularMDP(P, states, actions, initial=[1, 0], discount=0.5)
+    >>> [walk] = demonstrate(mdp, [0, 1, 1], n_trajectories=1, length=3, seed=0)
+    >>> walk.obs.tolist(), walk.acts.tolist()       # it moves, then stays
     ([0, 1, 1, 1], [1, 0, 0])
     """
     pi = check_policy(mdp, policy)
@@ -73,9 +77,9 @@ def demonstrate(
 
 
 def _draw(matrix: sp.csr_array, rows: IntArray, uniforms: FloatArray) -> IntArray:
-    """A column for each row, by the probabilities in it.
+    """Draw a column for each of the given rows, by the probabilities in the row.
 
-    The entries laid end to end are one long distribution.
+    The entries of all rows, one after the other, are treated as one long distribution.
     """
     ends = np.cumsum(matrix.data)
     before = np.concatenate([[0.0], ends])[matrix.indptr]

@@ -1,4 +1,4 @@
-"""How far an occupancy estimated from demonstrations may be off."""
+"""The standard error of an occupancy estimated from demonstrations."""
 
 from __future__ import annotations
 
@@ -17,28 +17,26 @@ from rlfd_gym.mdp.tables import TabularMDP
 def occupancy_noise(
     demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory", n_bootstrap: int = 200, seed: int = 0
 ) -> float:
-    """How far the occupancy estimated from demonstrations may be off.
+    """Return the bootstrap standard error, in ℓ1-norm, of an occupancy from demonstrations.
 
-    Its bootstrap standard error in ℓ1-norm.
-
-    Whole trajectories are drawn with replacement and the occupancy estimated anew, as
-    `occupancy_from_demonstrations` does. The root mean square of its ℓ1 distances from the
-    original estimate, times √(K/(K-1)), without which K trajectories would look less noisy than
-    they are. It does not see what no trajectory has shown.
+    Whole trajectories are drawn with replacement and the occupancy is estimated again, as
+    `occupancy_from_demonstrations` does. The standard error is the root mean square of the ℓ1
+    distances from the original estimate, times √(K/(K-1)), without which K trajectories would look
+    less noisy than they are. It cannot account for what no trajectory has shown.
 
     Args:
-        demonstrations: two trajectories at least, in any form that `occupancy_from_demonstrations`
+        demonstrations: at least two trajectories, in any form that `occupancy_from_demonstrations`
             takes.
         mdp: the environment's tables.
         discounting: as for `occupancy_from_demonstrations`.
-        n_bootstrap: how many resamples.
-        seed: of the resampling.
+        n_bootstrap: the number of resamples.
+        seed: the seed of the resampling.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
         >>> mdp = gym.make("rlfd_gym/WindyGridworld-v0", height=4, width=4).unwrapped.mdp
-        >>> few, many = (rlfd_gym.demonstrate(mdp, mdp.uniform_policy(), k, 20, seed=0) for k in (10, 250))
-        >>> occupancy_noise(few, mdp) > 3 * occupancy_noise(many, mdp)
+        >>> walks = rlfd_gym.demonstrate(mdp, mdp.uniform_policy(), 250, 20, seed=0)
+        >>> occupancy_noise(walks[:10], mdp) > 3 * occupancy_noise(walks, mdp)
         True
     """
     read = demonstrations if isinstance(demonstrations, Demonstrations) else read_demonstrations(demonstrations)
@@ -47,7 +45,8 @@ def occupancy_noise(
         raise ValueError(f"demonstrations must hold at least two trajectories for a standard error, got {found}")
     rng, number = np.random.default_rng(seed), len(read.lengths)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about early ends: whoever estimates the occupancy is told
+        # Estimating the occupancy itself already warns about early ends.
+        warnings.simplefilter("ignore", UserWarning)
         estimate = estimate_occupancy(read, mdp, discounting=discounting)
         squares = [
             np.abs(
@@ -61,7 +60,7 @@ def occupancy_noise(
 
 
 def _only(read: Demonstrations, which: Any) -> Demonstrations:
-    """The trajectories with these numbers, in this order, as often as they occur."""
+    """Return the trajectories with these indices, in this order and with repetitions."""
     assert read.lengths is not None
     assert read.next_states is not None
     lengths = read.lengths[which]

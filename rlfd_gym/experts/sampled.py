@@ -1,7 +1,4 @@
-"""An expert known only by transitions.
-
-Pairs with the states that followed, for learning without a model.
-"""
+"""An expert known only by its transitions, for learning without a model."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ from rlfd_gym.experts.demonstrations import Demonstrations, check_known, check_t
 
 @dataclass(frozen=True, eq=False)
 class SampledExpert:
-    """Transitions that an expert was seen to make, each with the weight (1-γ)γᵗ that its time
-    gives it.
+    """An expert's observed transitions, each with its weight, such as (1-γ)γᵗ for time t.
 
     Args:
         states: s of each transition.
         actions: a of each transition.
         next_states: the s' that followed.
-        weights: how often to draw each; any positive scale. `None` means equally often.
+        weights: how often to draw each transition, on any positive scale. `None` means equally
+            often. The attribute `weights` sums to one.
     """
 
     states: IntArray
@@ -36,7 +33,7 @@ class SampledExpert:
     def __init__(
         self, states: ArrayLike, actions: ArrayLike, next_states: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        """Check and copy."""
+        """Check and copy the arguments."""
         columns = {
             name: _checks.integers(name, values).copy()
             for name, values in (("states", states), ("actions", actions), ("next_states", next_states))
@@ -55,7 +52,7 @@ class SampledExpert:
         _checks.lock(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled arrays are writeable: lock them again."""
+        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
         self.__dict__.update(state)
         _checks.lock(self)
 
@@ -68,21 +65,20 @@ def sampled_expert(
     absorbing: NDArray[np.bool_] | None = None,
     discounting: str = "trajectory",
 ) -> SampledExpert:
-    """The transitions of demonstrations with their weights.
+    """Return the transitions of demonstrations, weighted by their times.
 
-    The expert of a problem without tables.
-
-    Without a model nobody knows what a truncated trajectory would have done next, so its tail is
-    dropped and the rest renormalised: a bias of at most γ^T in ℓ1-norm, twice, about which a
-    warning is given. A trajectory that ends in one of the `absorbing` states stays there, its mass
-    γ^T spread evenly over the actions that `feasible` gives the state.
+    They are the expert of a problem without tables. Without a model it is unknown how a truncated
+    trajectory would have continued, so its tail is dropped and the rest renormalised. This changes
+    the occupancy by at most 2γ^T in ℓ1-norm; a warning says by how much. A trajectory that ends in
+    one of the `absorbing` states stays there, and its mass γ^T is spread evenly over the actions
+    that `feasible` gives the state.
 
     Args:
-        read: the demonstrations; they must tell the next states.
+        read: the demonstrations, which must include the next states.
         discount: γ.
-        feasible: (n_states, n_actions), which actions each state offers.
-        absorbing: which states are never left. `None` believes the trajectories' own `terminal`,
-            which imitation's rollouts set at time limits too.
+        feasible: which actions each state offers, (n_states, n_actions).
+        absorbing: which states are never left. `None` trusts the trajectories' own `terminal`,
+            which imitation's rollouts also set at time limits.
         discounting: as for `occupancy_from_demonstrations`.
     """
     timed = check_timed(read, discounting)

@@ -1,12 +1,12 @@
-"""Between raw money and the learning box.
+"""The map between raw costs, such as money, and the box [-1, 1].
 
-Learning happens with costs in [-1, 1]. A raw cost r (money, say) is mapped there by the affine map
-that takes [low, high] to [-1, 1],
+Learning uses costs in [-1, 1]. A raw cost r (money, say) is mapped there by the affine map that
+takes [low, high] to [-1, 1],
 
     c = 2 (r - low) / (high - low) - 1,        r = low + (c + 1) (high - low) / 2,
 
-which changes no policy's rank. Costs that are to be compared, such as the truth, the expert's and
-the prior, must share one scale.
+which does not change the ranking of policies. Costs that are to be compared, such as the true
+cost, the expert's cost and the prior, must share one scale.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from rlfd_gym._checks import FloatArray
 
 @dataclass(frozen=True)
 class CostScale:
-    """The affine map between raw costs in [low, high] and the box [-1, 1], both ways.
+    """The affine map between raw costs in [low, high] and the box [-1, 1], in both directions.
+
+    Attributes:
+        low: the raw cost that is mapped to -1.
+        high: the raw cost that is mapped to 1.
 
     >>> scale = CostScale(low=-100.0, high=0.0)
     >>> scale.to_box([-100.0, -50.0, 0.0]).tolist()
@@ -35,7 +39,7 @@ class CostScale:
     high: float
 
     def __post_init__(self) -> None:
-        """Check that the range is one."""
+        """Check that the range is not empty."""
         _checks.number("low", self.low)
         _checks.number("high", self.high)
         if not self.low < self.high:
@@ -43,7 +47,7 @@ class CostScale:
 
     @classmethod
     def spanning(cls, raw: ArrayLike) -> CostScale:
-        """The scale that maps the smallest raw cost to -1 and the largest to 1."""
+        """Return the scale that maps the smallest raw cost to -1 and the largest to 1."""
         values = np.asarray(raw, dtype=np.float64)
         if values.size == 0:
             raise ValueError("raw costs must not be empty")
@@ -53,9 +57,9 @@ class CostScale:
         return cls(low, high)
 
     def to_box(self, raw: ArrayLike) -> FloatArray:
-        """Raw costs as learning costs. What lies outside [low, high] leaves the box."""
+        """Return raw costs as learning costs; those outside [low, high] are outside the box."""
         return 2.0 * (np.asarray(raw, dtype=np.float64) - self.low) / (self.high - self.low) - 1.0
 
     def from_box(self, cost: ArrayLike) -> FloatArray:
-        """Learning costs as raw costs."""
+        """Return learning costs as raw costs."""
         return self.low + (np.asarray(cost, dtype=np.float64) + 1.0) * (self.high - self.low) / 2.0

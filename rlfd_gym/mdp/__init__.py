@@ -1,6 +1,7 @@
-"""The world: the tables of a finite MDP, what a policy does in it, and its best policies.
+"""Finite MDPs: their tables, what a policy does in them, and their optimal policies.
 
-This package knows neither Gymnasium nor torch nor imitation."""
+This package imports neither Gymnasium nor torch nor imitation.
+"""
 
 from __future__ import annotations
 

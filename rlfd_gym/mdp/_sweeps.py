@@ -1,6 +1,6 @@
 """Compiled sweeps over the tables, for problems too large for factorisations.
 
-All take CSR arrays.
+All functions take the arrays of a CSR matrix.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import numpy as np
 
 @numba.njit(cache=True, nogil=True)
 def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs):
-    """best = L u and the first greedy pair of each state.
+    """Set best = L u and `pairs` to the first greedy pair of each state.
 
-    Returns the least and largest entry of L u - u.
+    Returns the least and the largest entry of L u - u.
     """
     low, high = np.inf, -np.inf
     for s in range(u.size):
@@ -34,9 +34,9 @@ def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs
 
 @numba.njit(cache=True, nogil=True)
 def improve(data, indices, indptr, state_starts, stage, discount, u):
-    """u(s) ← (L u)(s) in place, through the states and back.
+    """Set u(s) ← (L u)(s) in place, through the states and back.
 
-    News travels along whole paths at once.
+    Working in place lets a change travel along a whole path in one sweep.
     """
     n = u.size
     for step in range(2 * n):
@@ -52,7 +52,7 @@ def improve(data, indices, indptr, state_starts, stage, discount, u):
 
 @numba.njit(cache=True, nogil=True)
 def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
-    """n_sweeps times u ← stage + γ P u for the pair chosen in each state; returns the new u."""
+    """Return u after n_sweeps times u ← stage + γ P u, with the chosen pair of each state."""
     out = np.empty_like(u)
     for _ in range(n_sweeps):
         for s in range(u.size):
@@ -67,9 +67,9 @@ def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
 
 @numba.njit(cache=True, nogil=True)
 def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
-    """An approximate solution of x = rhs + γ M x.
+    """Return an approximate solution of x = rhs + γ M x.
 
-    From zero, n_sweeps times through the rows and back.
+    It starts from zero and goes n_sweeps times through the rows and back.
     """
     n = rhs.size
     x = np.zeros(n)
@@ -90,10 +90,10 @@ def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
 
 @numba.njit(cache=True, nogil=True)
 def bicgstab(data, indices, indptr, discount, rhs, rtol, limit):
-    """A rough solution of x = rhs + γ M x by BiCGSTAB, preconditioned from the right with
-    `gauss_seidel`.
+    """Return a rough solution of x = rhs + γ M x by BiCGSTAB.
 
-    The vectors are too short for a threaded dot product to pay, so nothing here calls one.
+    It is preconditioned from the right with `gauss_seidel`. The vectors are too short for a
+    threaded dot product to be worth it, so nothing here calls one.
     """
     n = rhs.size
     x, r, shadow = np.zeros(n), rhs.copy(), rhs.copy()
@@ -135,7 +135,7 @@ def bicgstab(data, indices, indptr, discount, rhs, rtol, limit):
 
 @numba.njit(cache=True, nogil=True)
 def _residual_map(data, indices, indptr, discount, x, out):
-    """out = x - γ M x."""
+    """Set out = x - γ M x."""
     for i in range(x.size):
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):

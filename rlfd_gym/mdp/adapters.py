@@ -1,8 +1,8 @@
 """From an environment to its tables: rlfd_gym's own, Gymnasium's toy_text, seals' tabular models.
 
 Each reader turns an unwrapped environment into (mdp, cost), with cost = minus the expected reward
-of each pair. Environments are recognised by what they expose, so nothing is imported that the user
-did not already load:
+of each pair. Environments are recognised by their attributes, so that no package is imported which
+the user has not already loaded:
 
 * rlfd_gym environments have `mdp` and `cost`;
 * toy_text environments have `P[s][a] = [(probability, next state, reward, terminated), ...]`. A
@@ -11,8 +11,8 @@ did not already load:
 * seals models have `transition_matrix[s, a, s']`, `reward_matrix` over s, (s, a) or (s, a, s'),
   and `initial_state_dist`.
 
-Wrappers are looked through, not into: a wrapper that changes rewards or observations leaves the
-tables as they are. Of a vectorised environment, Gymnasium's or Stable-Baselines3's, the first copy
+Wrappers are removed, not interpreted: a wrapper that changes rewards or observations does not
+change the tables. Of a vectorised environment (Gymnasium's or Stable-Baselines3's) the first copy
 is read.
 """
 
@@ -39,11 +39,11 @@ SUPPORTED = (
 
 
 class NotTabularError(TypeError):
-    """The environment has no tables that the library can read."""
+    """The error for an environment without tables that the library can read."""
 
 
 def cost_of_env(env: Any) -> FloatArray:
-    """The true cost of a tabular environment: minus the expected reward of each feasible pair.
+    """Return the true cost of a tabular environment: minus the expected reward of each pair.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> cost = rlfd_gym.cost_of_env(gym.make("FrozenLake-v1", is_slippery=False))
@@ -56,7 +56,7 @@ def cost_of_env(env: Any) -> FloatArray:
 def model_of_env(
     env: Any, *, discount: float | None = None, initial: ArrayLike | None = None
 ) -> tuple[TabularMDP, FloatArray]:
-    """The MDP of an environment and its true cost. See `TabularMDP.from_env`."""
+    """Return the MDP of an environment and its true cost; see `TabularMDP.from_env`."""
     if isinstance(env, type):
         raise TypeError(f"env must be an environment, got the class {env.__name__}; make one first")
     base = unwrap(env)
@@ -72,16 +72,16 @@ def model_of_env(
 
 
 def unwrap(env: Any) -> Any:
-    """Return the innermost environment; of a vectorised one, that of the first copy."""
+    """Return the innermost environment, of the first copy if the environment is vectorised."""
     base = getattr(env, "unwrapped", env)
-    if _has(base, "get_attr", "num_envs"):  # Gymnasium's VectorEnv as well as Stable-Baselines3's VecEnv
+    if _has(base, "get_attr", "num_envs"):  # a VectorEnv or a Stable-Baselines3 VecEnv
         copies = base.get_attr("unwrapped")
         return copies[0]
     return base
 
 
 def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
-    """The environment's own tables, with another discount or initial distribution if asked for."""
+    """Return the environment's own tables, with the given discount and initial distribution."""
     mdp = base.mdp
     if discount is not None or initial is not None:
         mdp = type(mdp)(
@@ -96,7 +96,7 @@ def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> 
 
 
 def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
-    """Read `P`; it is a dict of dicts of lists, so this reader loops over its entries."""
+    """Read `P`, entry by entry, because it is a dict of dicts of lists."""
     table = _rows(base.P)
     if not table:
         raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")
@@ -113,7 +113,8 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
 
     terminal = np.zeros(n_states, dtype=bool)
     terminal[s_next[done & (p > 0)]] = True
-    leaves = terminal[states[pair]]  # entries out of terminal states: replaced by staying there for nothing
+    # Entries that leave a terminal state are replaced by staying there at no cost.
+    leaves = terminal[states[pair]]
     stays = np.flatnonzero(terminal[states])
     rows = np.concatenate([pair[~leaves], stays])
     columns = np.concatenate([s_next[~leaves], states[stays]])
@@ -132,10 +133,10 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
         )
         initial = ~terminal / max(1, np.count_nonzero(~terminal))
         if terminal.all():
-            raise ValueError("env: every state of P is terminal; pass initial= to start in one all the same")
+            raise ValueError("env: every state of P is terminal; pass initial= to start in one anyway")
     mdp = TabularMDP(transitions, states, actions, initial, discount)
-    # Taxi lists moves into its terminal states from states that no episode enters: those may be
-    # ignored.
+    # Moves from states that no episode enters may be ignored: Taxi lists such moves into its
+    # terminal states.
     mixed = ~done & (p > 0) & terminal[s_next] & (_reachable(mdp) & ~terminal)[states[pair]]
     if mixed.any():
         raise ValueError(
@@ -146,7 +147,7 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
 
 
 def _reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
-    """Which states some policy enters."""
+    """Return which states some policy enters."""
     reached = mdp.initial > 0
     while True:
         further = reached | (mdp.transitions.T @ reached[mdp.pair_states].astype(float) > 0)
@@ -156,7 +157,7 @@ def _reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 
 def _rows(P: Any) -> list[tuple[int, int, Any]]:
-    """(state, action, outcomes) for each pair of a toy_text table, in order."""
+    """Return (state, action, outcomes) for each pair of a toy_text table, in order."""
     by_state = P if isinstance(P, Mapping) else dict(enumerate(P))
     rows = []
     for state in sorted(by_state):
@@ -170,7 +171,7 @@ def _rows(P: Any) -> list[tuple[int, int, Any]]:
 
 
 def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
-    """Read the dense matrices; the horizon is left out, as our MDPs go on forever."""
+    """Read the dense matrices; the horizon is ignored, as our MDPs never end."""
     dense = np.asarray(base.transition_matrix, dtype=np.float64)
     reward = np.asarray(base.reward_matrix, dtype=np.float64)
     n_states, n_actions, _ = dense.shape

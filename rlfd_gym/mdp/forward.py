@@ -8,22 +8,22 @@ MacQueen's bounds hold for every u: with δ = L u - u,
 
     L u + γ/(1-γ) min δ  ≤  V*  ≤  V^π  ≤  L u + γ/(1-γ) max δ,      π greedy for u,
 
-so the middle of the two is within γ/(1-γ) · (max δ - min δ)/2 of the optimal value V*.
+so the middle of the two bounds is within γ/(1-γ) · (max δ - min δ)/2 of the optimal value V*.
 `Plan.value_error` is this number, plus what rounding may have added to δ. It is at most 1e-9,
-relative to max|c| where that exceeds one, unless the discount is so close to one that double
-precision cannot give it; then a warning says so.
+relative to max|c| if that exceeds one, unless the discount is so close to one that double
+precision does not suffice; then a warning says so.
 
-* Policy iteration (small problems): evaluate by a sparse solve, improve only beyond a tolerance,
-  so that ties cannot cycle.
-* Value iteration (large problems): rounds of L u, which gives the bounds, followed by either a
-  Gauss-Seidel pass of L (fast where costs travel along paths, as on a grid) or `SWEEPS`
-  evaluations of the greedy policy, as in modified policy iteration (fast where the chain mixes:
-  the span of δ then shrinks faster than γ). Whichever lately shrank the span most for its work
-  goes next. It stops once the span of δ is small enough.
-* Linear programming: MDP-P of the paper through HiGHS, slow, as an independent check.
+* Policy iteration (small problems) evaluates by a sparse solve and improves only beyond a
+  tolerance, so that ties cannot cycle.
+* Value iteration (large problems) works in rounds. A round computes L u, which gives the bounds,
+  and then either a Gauss-Seidel pass of L (fast if costs travel along paths, as on a grid) or
+  `SWEEPS` evaluations of the greedy policy, as in modified policy iteration (fast if the chain
+  mixes: the span of δ then shrinks faster than γ). It chooses the one that has recently shrunk the
+  span most for its work, and stops once the span of δ is small enough.
+* Linear programming solves MDP-P of the paper with HiGHS. It is slow, and serves as an independent
+  check.
 
-Among actions whose value is within the tolerance of the best, the lowest is taken, whatever the
-method.
+Every method takes the lowest of the actions whose value is within the tolerance of the best.
 """
 
 from __future__ import annotations
@@ -46,22 +46,23 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "policy-iteration", "value-iteration", "linear-program")
 SWEEPS = 10
-PATIENCE = 1000  # rounds of value iteration without progress, which only rounding or a discount next to one can cause
+# Rounds of value iteration without progress: only rounding or a discount near one can cause these.
+PATIENCE = 1000
 VALUE_TOLERANCE = 1e-9  # promised, for costs up to one
-TIE_TOLERANCE = 1e-10  # what the choice among near-equal actions may cost the policy, for costs up to one
+TIE_TOLERANCE = 1e-10  # what choosing among near-equal actions may cost, for costs up to one
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An optimal policy: what it is worth from each state, where it goes, and how exact that is.
+    """An optimal policy with its value, its expected cost and its occupancy.
 
     Attributes:
         mdp: the MDP that the plan is for.
-        value: V*, over states, within `value_error` of the truth.
+        value: V*, over states, up to `value_error`.
         policy: a deterministic optimal policy, over pairs.
         expected_cost: ρ* = <ν₀, V*>.
         value_error: a proven bound on max_s |value(s) - V*(s)|.
-        occupancy: that of `policy`, over pairs; computed when first asked for.
+        occupancy: the occupancy of `policy`, over pairs; computed on first use.
     """
 
     mdp: TabularMDP
@@ -72,12 +73,12 @@ class Plan:
 
     @cached_property
     def occupancy(self) -> FloatArray:
-        """The occupancy of `policy`, over pairs; computed when first asked for."""
+        """The occupancy of `policy`, over pairs; computed on first use."""
         return occupancy_of(self.mdp, self.policy)
 
 
 def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
-    """An optimal plan for `cost`, by one of `METHODS`."""
+    """Return an optimal plan for `cost`, computed by one of `METHODS`."""
     c = mdp.pairs(cost, "cost")
     _checks.one_of("method", method, METHODS)
     if method == "auto":
@@ -91,9 +92,9 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
 
 
 def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
-    """The plan of a near-optimal value u.
+    """Return the plan of a near-optimal value u.
 
-    MacQueen's bounds, and the greedy policy with ties broken.
+    MacQueen's bounds give its value and error; its policy is greedy, with ties broken.
     """
     value, error, q, best = _bounded_value(mdp, cost, u)
     scale = max(1.0, float(np.abs(cost).max()))
@@ -113,7 +114,10 @@ def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
 def _bounded_value(
     mdp: TabularMDP, cost: FloatArray, u: FloatArray
 ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-    """(V, error, q, L u): the middle of MacQueen's bounds around V*, and how far off it may be."""
+    """Return (V, error, q, L u).
+
+    V is the middle of MacQueen's bounds on V*, and `error` bounds its distance from V*.
+    """
     q, best, delta = _bellman(mdp, cost, u)
     gain = mdp.discount / (1 - mdp.discount)
     value = best + gain * (delta.max() + delta.min()) / 2
@@ -122,7 +126,7 @@ def _bounded_value(
 
 
 def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
-    """The value of an optimal policy, by Howard's policy iteration."""
+    """Return the value of an optimal policy, by Howard's policy iteration."""
     threshold = max(_tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost))
     pairs = _first_within(mdp, cost, mdp.min_by_state(cost))
     total = np.inf
@@ -131,8 +135,8 @@ def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
         value = solve_discounted(mdp.transitions[pairs], stage, mdp.discount, norm=np.inf)
         q, best, _ = _bellman(mdp, cost, value)
         better = q[pairs] - best > threshold
-        # Each improvement lowers the value somewhere and raises it nowhere; once rounding hides
-        # that, stop.
+        # An improvement lowers the value somewhere and raises it nowhere. Stop once rounding hides
+        # this.
         if not better.any() or value.sum() >= total:
             return value
         total = value.sum()
@@ -140,9 +144,9 @@ def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
 
 
 def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None = None) -> FloatArray:
-    """V* to within `tolerance`.
+    """Return V* to within `tolerance`.
 
-    By default to the promised accuracy, and exact enough to see ties.
+    The default meets the promised accuracy and is small enough to recognise ties.
     """
     from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
 
@@ -152,15 +156,15 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
     stage = (1 - discount) * cost
     u = mdp.min_by_state(cost)
     best, pairs = np.empty_like(u), np.empty(mdp.n_states, dtype=np.int64)
-    # The work of a round in units of one Bellman sweep, and what it gained: e-folds of the span
-    # per unit.
+    # `work` is that of a round, in units of one Bellman sweep. `speed` is what the last such round
+    # has gained: e-folds of the span per unit of work.
     work = {"improve": 3.0, "evaluate": 1.0 + SWEEPS * mdp.n_states / mdp.n_pairs}
     speed = dict.fromkeys(work, np.inf)
     kind, span, turn = "improve", np.inf, 0
     least, stalled = np.inf, 0
     while True:
-        # A Bellman sweep gives the bounds: stop once they are close, or nothing has been gained
-        # for long.
+        # A Bellman sweep gives the bounds. Stop once they are close, or after many rounds without
+        # progress.
         low, high = _sweeps.bellman(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u, best, pairs)
         stalled = 0 if high - low < 0.999 * least else stalled + 1
         least = min(least, high - low)
@@ -172,10 +176,10 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
         # MacQueen's bounds allow this shift: u stays on its side of V*.
         best += gain * max(low, 0.0) + gain * min(high, 0.0)
         u, best = best, u
-        # Follow it with whichever of the two passes lately shrank the span most for its work.
+        # Continue with the pass that has recently shrunk the span most for its work.
         kind = max(speed, key=lambda name: speed[name])
         if turn % 10 == 0:
-            kind = min(speed, key=lambda name: speed[name])  # it may have become the better one
+            kind = min(speed, key=lambda name: speed[name])  # it may be faster by now
         if kind == "improve":
             _sweeps.improve(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u)
         else:
@@ -183,10 +187,10 @@ def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None =
 
 
 def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
-    """The value of the policy that solves MDP-P: min <μ, c> over μ ≥ 0 with Tγ μ = ν₀.
+    """Return the value of the policy that solves MDP-P: min <μ, c> over μ ≥ 0 with Tγ μ = ν₀.
 
-    An optimal policy is optimal from every start, so ν₀ is taken uniform here: the program then
-    visits every state.
+    An optimal policy is optimal from every start, so ν₀ may be taken uniform here, which makes the
+    program visit every state.
     """
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     scaled = cost / max(1.0, float(np.abs(cost).max()))
@@ -198,20 +202,20 @@ def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
 
 
 def _bellman(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(q, L u, L u - u), where q is what each pair costs when u is what comes after."""
+    """Return (q, L u, L u - u), where q is the cost of each pair if u is the value after it."""
     q = (1 - mdp.discount) * cost + mdp.discount * (mdp.transitions @ u)
     best = mdp.min_by_state(q)
     return q, best, best - u
 
 
 def _first_within(mdp: TabularMDP, q: FloatArray, limit: FloatArray) -> IntArray:
-    """The first pair of each state whose q is at most the state's limit."""
+    """Return the first pair of each state whose q is at most the state's limit."""
     hits = np.flatnonzero(q <= limit[mdp.pair_states])
     return hits[np.searchsorted(hits, mdp.state_starts[:-1])]
 
 
 def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:
-    """Actions this close to the best count as tied.
+    """Return how close to the best an action must be to count as tied.
 
     The policy then loses at most `TIE_TOLERANCE` max(1, max|c|).
     """
@@ -219,6 +223,9 @@ def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:
 
 
 def _rounding(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> float:
-    """A bound on the rounding error of one entry of q, a sum of products over a row's entries."""
+    """Return a bound on the rounding error of an entry of q.
+
+    Such an entry is a sum of as many products as the row has entries.
+    """
     terms = int(np.diff(mdp.transitions.indptr).max()) + 3
     return float(terms * np.finfo(float).eps * max(np.abs(cost).max(), np.abs(u).max()))

@@ -1,4 +1,4 @@
-"""Policies, occupancies and values: from one to the other, exactly.
+"""Exact conversions between policies, occupancies and values.
 
 For a policy π, P_π(s, s') = Σ_a π(a|s) P(s'|s, a) and c_π(s) = Σ_a π(a|s) c(s, a) give
 
@@ -6,13 +6,13 @@ For a policy π, P_π(s, s') = Σ_a π(a|s) P(s'|s, a) and c_π(s) = Σ_a π(a|s
     occupancy   (I - γ P_πᵀ) ν = (1-γ) ν₀,    μ(s, a) = ν(s) π(a|s).
 
 Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or the ℓ1-norm
-(occupancies). They are solved as sparse systems: by an LU factorisation while that is cheap, above
-that by BiCGSTAB preconditioned with a symmetric Gauss-Seidel sweep (the sweep carries mass along
-paths, the Krylov space spreads it), either repeated on the residual r = b + γ M x - x until
-‖r‖ ≤ tolerance ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), that proves the answer. Where
-BiCGSTAB does not make progress, as on long cycles, plain Gauss-Seidel sweeps take over: with
-M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is at most γ times as large in the
-norm at hand.
+(occupancies). They are solved as sparse systems: by an LU factorisation as long as that is cheap,
+and for more states by BiCGSTAB preconditioned with a symmetric Gauss-Seidel sweep (the sweep
+carries mass along paths, the Krylov space spreads it). Either is repeated on the residual
+r = b + γ M x - x until ‖r‖ ≤ tolerance ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), this
+bounds the error of the answer. If BiCGSTAB does not make progress, as on long cycles, plain
+Gauss-Seidel sweeps take over: with M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is
+at most γ times as large in that norm.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from rlfd_gym.mdp.tables import TabularMDP
 
 TOLERANCE = 1e-12
-LU_STATES = 2_000  # up to here a factorisation is quick even if it fills up
+LU_STATES = 2_000  # up to here a factorisation is fast even if it fills up
 KRYLOV_STEPS = 100
-SWEEPS = 200  # of Gauss-Seidel at a time, where Krylov steps do not help
+SWEEPS = 200  # of Gauss-Seidel at a time, if Krylov steps do not help
 
 
 def occupancy_of(
     mdp: TabularMDP, policy: ArrayLike, *, source: FloatArray | None = None, tolerance: float = TOLERANCE
 ) -> FloatArray:
-    """The occupancy of a policy.
+    """Return the occupancy of a policy.
 
-    `source` replaces ν₀ as the right-hand side of Tγ μ = ν₀: for an expert estimated from samples
-    it is Tγ μ_E, which may have negative entries; where these lead to negative mass, that mass is
-    cut off.
+    `source` replaces ν₀ as the right-hand side of Tγ μ = ν₀. For an expert estimated from samples
+    it is Tγ μ_E, which may have negative entries. Negative mass that results from these is set to
+    zero.
     """
     pi = check_policy(mdp, policy)
     chain = policy_chain(mdp, pi).T.tocsr()
@@ -54,7 +54,7 @@ def occupancy_of(
 
 
 def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
-    """The policy that divides each state's mass as `occupancy` does.
+    """Return the policy that divides each state's mass as `occupancy` does.
 
     Only the ratios within a state matter.
     """
@@ -63,7 +63,7 @@ def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
 
 
 def shares(weights: FloatArray, state_starts: IntArray) -> FloatArray:
-    """Each pair's share of its state's weight; equal shares where a state has none."""
+    """Return each pair's share of its state's weight, or equal shares if that weight is zero."""
     counts = np.diff(state_starts)
     weights = weights / max(weights.max(), np.finfo(float).tiny)  # no overflow in the sums
     totals = np.repeat(np.add.reduceat(weights, state_starts[:-1]), counts)
@@ -71,7 +71,7 @@ def shares(weights: FloatArray, state_starts: IntArray) -> FloatArray:
 
 
 def value_of(mdp: TabularMDP, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
-    """The normalised value of a policy under `cost`."""
+    """Return the normalised value of a policy under `cost`."""
     pi = check_policy(mdp, policy)
     c = mdp.pairs(cost, "cost")
     stage = (1 - mdp.discount) * mdp.sum_by_state(pi * c)
@@ -79,7 +79,7 @@ def value_of(mdp: TabularMDP, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
 
 
 def check_policy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
-    """`policy` as conditional probabilities over each state's pairs, or an error."""
+    """Return `policy` as conditional probabilities over each state's pairs, or raise an error."""
     pi = _checks.nonnegative("policy", mdp.pairs(policy, "policy"))
     sums = mdp.sum_by_state(pi)
     worst = int(np.argmax(np.abs(sums - 1)))
@@ -89,13 +89,16 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
 
 
 def check_occupancy(mdp: TabularMDP, occupancy: ArrayLike, name: str = "occupancy") -> FloatArray:
-    """Return `occupancy` as a probability vector over pairs, exactly normalised, or raise an error."""
+    """Return `occupancy` as an exactly normalised probability vector over pairs.
+
+    `name` is what an error calls the argument.
+    """
     per = "feasible state-action pair (mdp.n_pairs)"
     return _checks.distribution(name, mdp.pairs(occupancy, name), mdp.n_pairs, per)
 
 
 def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:
-    """P_π, the sparse (n_states, n_states) transition matrix under a policy."""
+    """Return P_π, the sparse (n_states, n_states) transition matrix under a policy."""
     used = np.flatnonzero(policy)
     starts = np.searchsorted(used, mdp.state_starts)
     mix = sp.csr_array((policy[used], used, starts), shape=(mdp.n_states, mdp.n_pairs))
@@ -130,14 +133,17 @@ def solve_discounted(
 
 
 def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) -> FloatArray:
-    """A rough solution by preconditioned BiCGSTAB; the caller measures how rough."""
+    """Return a rough solution by preconditioned BiCGSTAB; the caller measures its error."""
     from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
 
     return np.asarray(_sweeps.bicgstab(matrix.data, matrix.indices, matrix.indptr, discount, rhs, rtol, KRYLOV_STEPS))
 
 
 def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray) -> FloatArray:
-    """A rough solution by symmetric Gauss-Seidel sweeps, each shrinking the residual by γ² or more."""
+    """Return a rough solution by symmetric Gauss-Seidel sweeps.
+
+    Each sweep multiplies the residual by at most γ².
+    """
     from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
 
     return np.asarray(_sweeps.gauss_seidel(matrix.data, matrix.indices, matrix.indptr, discount, rhs, SWEEPS))

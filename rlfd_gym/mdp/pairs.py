@@ -1,10 +1,10 @@
-"""The feasible state-action pairs: their order, and vectors over them as tables and back.
+"""The feasible state-action pairs: their order, and conversions between vectors and tables.
 
 States are 0..n_states-1, and state s offers the actions A(s). A *pair* is a feasible (s, a). Pairs
 are ordered by state, then action; an infeasible action has no pair. Costs, occupancies and
-policies are vectors over pairs. The same numbers as a *table* have the shape (n_states,
-n_actions), with NaN where an action is infeasible. Wherever the library takes a vector over pairs,
-it takes a table, too: `pairs` turns either into a vector.
+policies are vectors over pairs. The same numbers as a *table* have the shape
+(n_states, n_actions), with NaN where an action is infeasible. Wherever the library takes a vector
+over pairs, it takes a table, too: `pairs` turns either into a vector.
 """
 
 from __future__ import annotations
@@ -24,8 +24,15 @@ from rlfd_gym._checks import FloatArray, IntArray
 class Pairs:
     """The feasible pairs of an environment.
 
+    Attributes:
+        pair_states: the state of each pair, ascending.
+        pair_actions: the action of each pair, ascending within a state.
+        n_states: the number of states.
+        n_actions: the size of the action space.
+        state_starts: the pairs of state s are state_starts[s] … state_starts[s+1]-1.
+
     Example:
-        Two states; state 0 offers the actions 0 and 1, state 1 only the action 1.
+        There are two states; state 0 offers the actions 0 and 1, state 1 only the action 1.
 
         >>> pairs = Pairs.of_mask([[True, True], [False, True]])
         >>> pairs.n_pairs, pairs.pair_states.tolist(), pairs.pair_actions.tolist()
@@ -37,19 +44,16 @@ class Pairs:
     """
 
     pair_states: IntArray = field(repr=False)
-    """The state of each pair, ascending."""
     pair_actions: IntArray = field(repr=False)
-    """The action of each pair, ascending within a state."""
     n_states: int
     n_actions: int
     state_starts: IntArray = field(repr=False)
-    """Pairs of state s are state_starts[s] … state_starts[s+1]-1."""
 
     @classmethod
     def of_mask(cls, feasible: ArrayLike) -> Pairs:
         """Number the pairs of a boolean table (n_states, n_actions).
 
-        Every state needs an action.
+        Every state must have a feasible action.
         """
         mask = _checks.as_array("feasible", feasible)
         if mask.ndim != 2 or mask.dtype != np.bool_ or not mask.size or not mask.any(axis=1).all():
@@ -65,7 +69,7 @@ class Pairs:
 
     @property
     def n_pairs(self) -> int:
-        """How many feasible state-action pairs there are."""
+        """The number of feasible state-action pairs."""
         return int(self.pair_states.shape[0])
 
     @property
@@ -82,7 +86,7 @@ class Pairs:
         return table
 
     def pairs(self, values: ArrayLike, name: str = "values") -> FloatArray:
-        """Return a finite vector over pairs from one, or from a table (n_states, n_actions).
+        """Return a finite vector over pairs, given such a vector or a table (n_states, n_actions).
 
         A table's entries at infeasible actions are ignored. `name` is what an error calls the
         argument.
@@ -99,9 +103,9 @@ class Pairs:
         return _checks.pair_vector(name, array, self.n_pairs)
 
     def pair_index(self, states: ArrayLike, actions: ArrayLike) -> IntArray:
-        """The pair of each (state, action), arrays of one shape.
+        """Return the pair of each (state, action), given as two arrays of one shape.
 
-        An infeasible pair is a `ValueError`.
+        An infeasible action raises a `ValueError`.
 
         >>> pairs = Pairs.of_mask([[True, True], [True, False]])
         >>> pairs.pair_index([0, 1], [1, 0]).tolist()
@@ -117,10 +121,10 @@ class Pairs:
             self.state_starts[np.where(known, s, 0)],
             self.state_starts[np.where(known, s, 0) + 1] - 1,
         )
-        # First guess: right wherever A(s) = {0, 1, ..., k}.
+        # This first guess is right wherever A(s) = {0, 1, ..., k}.
         index = np.minimum(first + np.where(known, a, 0), last)
 
-        # Where the guess fails somewhere, search all pairs by (state, action).
+        # If the guess fails anywhere, search all pairs by (state, action).
         if (self.pair_actions[index] != a).any():
             keys = self.pair_states * self.n_actions + self.pair_actions
             index = np.minimum(np.searchsorted(keys, s * self.n_actions + a), last)
@@ -136,22 +140,24 @@ class Pairs:
         return np.asarray(index)
 
     def sum_by_state(self, pairs: FloatArray) -> FloatArray:
-        """B x: the sum of a pair vector over each state's pairs."""
+        """Return B x, the sum of a pair vector over each state's pairs."""
         return np.add.reduceat(pairs, self.state_starts[:-1])
 
     def max_by_state(self, pairs: FloatArray) -> FloatArray:
-        """The largest entry of a pair vector among each state's pairs."""
+        """Return the largest entry of a pair vector among each state's pairs."""
         return np.maximum.reduceat(pairs, self.state_starts[:-1])
 
     def min_by_state(self, pairs: FloatArray) -> FloatArray:
-        """The least entry of a pair vector among each state's pairs."""
+        """Return the least entry of a pair vector among each state's pairs."""
         return np.minimum.reduceat(pairs, self.state_starts[:-1])
 
     def likely_actions(self, policy: ArrayLike) -> IntArray:
-        """The most likely action of each state under a policy (or an occupancy), the lowest of
-        equals.
+        """Return the most likely action of each state under a policy or an occupancy.
 
-        >>> Pairs.of_mask([[True, True], [True, True]]).likely_actions([0.2, 0.8, 0.5, 0.5]).tolist()
+        The lowest of equally likely actions is returned.
+
+        >>> pairs = Pairs.of_mask([[True, True], [True, True]])
+        >>> pairs.likely_actions([0.2, 0.8, 0.5, 0.5]).tolist()
         [1, 0]
         """
         pi = self.pairs(policy, "policy")
@@ -159,17 +165,17 @@ class Pairs:
         return self.pair_actions[largest[np.searchsorted(largest, self.state_starts[:-1])]]
 
     def uniform_policy(self) -> FloatArray:
-        """The policy that takes every feasible action with the same probability."""
+        """Return the policy that takes every feasible action with the same probability."""
         return 1.0 / np.diff(self.state_starts)[self.pair_states]
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Unpickled arrays are writeable: lock them again."""
+        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
         self.__dict__.update(state)
         _checks.lock(self)
 
 
 def state_starts(states: IntArray, actions: IntArray, n_states: int) -> IntArray:
-    """Where each state's pairs begin, after checking the order of the pairs."""
+    """Return where each state's pairs begin, after checking the order of the pairs."""
     if states.min() < 0 or states.max() >= n_states:
         raise ValueError(f"pair_states must lie in 0..{n_states - 1}, got {states.min()}..{states.max()}")
     same_state = np.diff(states) == 0
@@ -180,7 +186,7 @@ def state_starts(states: IntArray, actions: IntArray, n_states: int) -> IntArray
 
 
 def require_pairs(states: IntArray, n_states: int, name: str) -> None:
-    """Every state needs a feasible action."""
+    """Check that every state has a feasible action."""
     counts = np.bincount(states, minlength=n_states)
     if (counts == 0).any():
         empty = np.flatnonzero(counts == 0)

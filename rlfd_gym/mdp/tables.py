@@ -1,19 +1,21 @@
 """The tables of a finite Markov decision process, over its feasible state-action pairs.
 
-Notation (the paper's section 2). States are 0..n_states-1, and state s offers the actions A(s). A
-*pair* is a feasible (s, a); pairs are ordered by state, then action, and an infeasible action has
-no pair. Costs, occupancies and policies are vectors over pairs, values are vectors over states:
+The notation is that of the paper's section 2. States are 0..n_states-1, and state s offers the
+actions A(s). A *pair* is a feasible (s, a); pairs are ordered by state, then action, and an
+infeasible action has no pair. Costs, occupancies and policies are vectors over pairs, values are
+vectors over states:
 
 * transitions  P[i, s'] = P(s' | s, a) for the pair i = (s, a), a sparse (n_pairs, n_states)
-  matrix;
+               matrix;
 * initial      ν₀, the distribution of the first state;
 * discount     γ in (0, 1);
-* value        V(s) = (1-γ) E[ Σ_t γᵗ c(s_t, a_t) | s_0 = s ], normalised: it stays within the range of c;
+* value        V(s) = (1-γ) E[ Σ_t γᵗ c(s_t, a_t) | s_0 = s ], normalised: it stays within the
+               range of c;
 * occupancy    μ(s, a) = (1-γ) Σ_t γᵗ P(s_t = s, a_t = a), which sums to one;
-* flow         Tγ μ = (B μ - γ Pᵀ μ) / (1-γ), with B μ the mass in each state. μ ≥ 0 is the occupancy of some
-               policy exactly if Tγ μ = ν₀.
+* flow         Tγ μ = (B μ - γ Pᵀ μ) / (1-γ), with B μ the mass in each state. μ ≥ 0 is the
+               occupancy of some policy exactly if Tγ μ = ν₀.
 
-Nothing here knows Gymnasium, torch or imitation.
+This module imports neither Gymnasium nor torch nor imitation.
 """
 
 from __future__ import annotations
@@ -36,12 +38,10 @@ from rlfd_gym.mdp.pairs import Pairs, require_pairs, state_starts
 
 @dataclass(frozen=True, eq=False)
 class TabularMDP(Pairs):
-    """A finite MDP without its cost.
+    """A finite MDP without a cost: its transitions, its initial distribution and its discount.
 
-    Transitions over feasible pairs, initial distribution, discount.
-
-    Immutable: the arrays are copies that cannot be written to. Usually made with `from_env` or
-    `from_dense`.
+    It is immutable: its arrays are copies that cannot be written to. It is usually made with
+    `from_env` or `from_dense`.
 
     Args:
         transitions: P, sparse or dense, of shape (n_pairs, n_states); every row sums to one.
@@ -49,25 +49,30 @@ class TabularMDP(Pairs):
         pair_actions: the action of each pair, ascending within a state.
         initial: ν₀, over states. `None` means uniform.
         discount: γ, strictly between 0 and 1.
-        n_actions: size of the action space, if larger than the largest feasible action plus one.
+        n_actions: the size of the action space, if larger than the largest feasible action plus
+            one.
+
+    Attributes:
+        transitions: P, sparse, (n_pairs, n_states).
+        initial: ν₀, over states.
+        discount: γ.
 
     Example:
-        Two states; in state 0 one may stay (action 0) or move (action 1), state 1 only stays.
+        There are two states. In state 0 one may stay (action 0) or move (action 1); state 1 is
+        never left.
 
-        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
-        >>> plan = mdp.optimal(cost=[0.0, 1.0, -1.0])
-        >>> plan.policy.tolist(), plan.value.tolist()   # stay: moving costs 1 once, then earns 1 forever
+        >>> P, states, actions = [[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0]
+        >>> mdp = TabularMDP(P, states, actions, initial=[1, 0], discount=0.5)
+        >>> plan = mdp.optimal(cost=[0.0, 1.0, -1.0])   # moving costs 1 once, then earns 1 forever
+        >>> plan.policy.tolist(), plan.value.tolist()
         ([1.0, 0.0, 1.0], [0.0, -1.0])
         >>> mdp.optimal(cost=[0.5, 1.0, -1.0]).policy.tolist()
         [0.0, 1.0, 1.0]
     """
 
     transitions: sp.csr_array = field(repr=False)
-    """P, sparse, (n_pairs, n_states)."""
     initial: FloatArray = field(repr=False)
-    """ν₀, over states."""
     discount: float
-    """γ."""
 
     def __init__(
         self,
@@ -121,10 +126,10 @@ class TabularMDP(Pairs):
         discount: float,
         feasible: ArrayLike | None = None,
     ) -> TabularMDP:
-        """The MDP of a dense array `P[s, a, s']`.
+        """Make the MDP of a dense array `P[s, a, s']`.
 
-        `feasible[s, a]` says which actions exist (default: all); rows of infeasible pairs are not
-        looked at.
+        `feasible[s, a]` says which actions exist (default: all); rows of infeasible pairs are
+        ignored.
 
         >>> P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [np.nan, np.nan]]])
         >>> TabularMDP.from_dense(P, discount=0.9, feasible=[[True, True], [True, False]]).n_pairs
@@ -149,18 +154,18 @@ class TabularMDP(Pairs):
 
     @classmethod
     def from_env(cls, env: Any, *, discount: float | None = None, initial: ArrayLike | None = None) -> TabularMDP:
-        """The MDP behind a tabular environment, wrapped or vectorised.
+        """Read the MDP of a tabular environment, which may be wrapped or vectorised.
 
-        Understands rlfd_gym's environments, Gymnasium's toy_text environments (through their `P`:
-        FrozenLake, CliffWalking, Taxi) and seals' tabular models. `discount` defaults to the
-        environment's own, and to 0.99 for environments that have none; `initial` to the
-        environment's own. See `rlfd_gym.mdp.adapters`.
+        Supported are rlfd_gym's environments, Gymnasium's toy_text environments (through their
+        `P`: FrozenLake, CliffWalking, Taxi) and seals' tabular models. `discount` and `initial`
+        default to the environment's own, and `discount` to 0.99 if the environment has none. See
+        `rlfd_gym.mdp.adapters`.
 
         >>> import gymnasium as gym
         >>> TabularMDP.from_env(gym.make("FrozenLake-v1"), discount=0.95).n_pairs
         64
         """
-        from rlfd_gym.mdp import adapters  # it stands on this module
+        from rlfd_gym.mdp import adapters  # here, because it imports this module
 
         return adapters.model_of_env(env, discount=discount, initial=initial)[0]
 
@@ -174,20 +179,21 @@ class TabularMDP(Pairs):
         initial: ArrayLike | None = None,
         **columns: Any,
     ) -> TabularMDP:
-        """The MDP estimated from logged transitions, where there is no simulator.
+        """Estimate the MDP from logged transitions, if there is no simulator.
 
-        Reads three arrays (states, actions, next states), imitation's trajectories or transitions,
-        a DataFrame, or the path of a CSV or parquet file; `columns` (`state=`, `action=`,
-        `next_state=`, `episode=`, `time=`) names what to read there. P is estimated by counts plus
-        `smoothing`; `unvisited` says what becomes of pairs that the log does not show. A warning
-        tells of bad rows. `rlfd_gym.read_log` has the details, and returns the labels of the
-        states and actions, the expert's occupancy and the full report along with this MDP.
+        The log may be three arrays (states, actions, next states), imitation's trajectories or
+        transitions, a DataFrame, or the path of a CSV or parquet file, whose columns are named by
+        `state=`, `action=`, `next_state=`, `episode=` and `time=`. P is estimated by counts plus
+        `smoothing`; `unvisited` says what to do with pairs that are not in the log. A warning
+        reports bad rows. `rlfd_gym.read_log` explains the details; in addition to this MDP it
+        returns the labels of the states and actions, the expert's occupancy and the full report.
 
-        >>> mdp = TabularMDP.from_transitions([0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1], discount=0.9)
+        >>> states, actions, next_states = [0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1]
+        >>> mdp = TabularMDP.from_transitions(states, actions, next_states, discount=0.9)
         >>> mdp.transitions.toarray().tolist()      # the pairs (0, 0), (0, 1) and (1, 0)
         [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]]
         """
-        from rlfd_gym.experts.logs.estimate import read_log  # it stands on this module
+        from rlfd_gym.experts.logs.estimate import read_log  # here, because it imports this module
 
         if len(transitions) not in (1, 3):
             raise TypeError(f"expected one log or three arrays (states, actions, next states), got {len(transitions)}")
@@ -196,26 +202,26 @@ class TabularMDP(Pairs):
         return read_log(log, discount=discount, **options).mdp
 
     def flow(self, occupancy: FloatArray) -> FloatArray:
-        """Tγ μ, a vector over states.
+        """Return Tγ μ, a vector over states.
 
-        It equals `initial` exactly for the occupancy of a policy.
+        It equals `initial` exactly if μ is the occupancy of a policy.
         """
         return (self.sum_by_state(occupancy) - self.discount * (self.transitions.T @ occupancy)) / (1 - self.discount)
 
     def flow_transpose(self, value: FloatArray) -> FloatArray:
-        """Tγᵀ u, a vector over pairs: the cost under which u is the value of every policy."""
+        """Return Tγᵀ u, the cost over pairs under which u is the value of every policy."""
         return (value[self.pair_states] - self.discount * (self.transitions @ value)) / (1 - self.discount)
 
     def flow_matrix(self) -> sp.csr_array:
-        """Tγ as a sparse (n_states, n_pairs) matrix, for linear and quadratic programs."""
+        """Return Tγ as a sparse (n_states, n_pairs) matrix, for linear and quadratic programs."""
         ones = np.ones(self.n_pairs)
         b = sp.csr_array((ones, np.arange(self.n_pairs), self.state_starts), shape=(self.n_states, self.n_pairs))
         return sp.csr_array((b - self.discount * self.transitions.T) / (1 - self.discount))
 
     def horizon(self, tail: float = 1e-4) -> int:
-        """The fewest steps T after which less than `tail` of the discounted mass is left.
+        """Return the smallest T with γ^T < tail.
 
-        γ^T < tail.
+        After T steps less than `tail` of the discounted mass is left.
 
         >>> TabularMDP([[1.0]], [0], [0], initial=None, discount=0.5).horizon(0.25)
         3
@@ -224,29 +230,29 @@ class TabularMDP(Pairs):
         return math.floor(math.log(share) / math.log(self.discount)) + 1
 
     def optimal(self, cost: ArrayLike, *, method: str = "auto") -> forward.Plan:
-        """An optimal policy for `cost`, with its value, occupancy and expected cost.
+        """Return an optimal policy for `cost`, with its value, occupancy and expected cost.
 
-        See `rlfd_gym.mdp.forward`.
+        The methods are explained in `rlfd_gym.mdp.forward`.
         """
         return forward.optimal(self, cost, method=method)
 
     def occupancy_of(self, policy: ArrayLike) -> FloatArray:
-        """The occupancy μ of a policy.
+        """Return the occupancy μ of a policy.
 
-        The solution of Tγ μ = ν₀ that divides each state's mass as it does.
+        It is the solution of Tγ μ = ν₀ that divides each state's mass as the policy does.
         """
         return _occupancy.occupancy_of(self, policy)
 
     def policy_of(self, occupancy: ArrayLike) -> FloatArray:
-        """π(a|s) = μ(s, a) / Σ_b μ(s, b); uniform over A(s) where a state has no mass."""
+        """Return π(a|s) = μ(s, a) / Σ_b μ(s, b), uniform over A(s) if state s has no mass."""
         return _occupancy.policy_of(self, occupancy)
 
     def value_of(self, policy: ArrayLike, cost: ArrayLike) -> FloatArray:
-        """The normalised value of a policy under `cost`, from each state."""
+        """Return the normalised value of a policy under `cost`, from each state."""
         return _occupancy.value_of(self, policy, cost)
 
     def expected_cost(self, policy: ArrayLike, cost: ArrayLike) -> float:
-        """ρ_c(π) = <ν₀, V> = <μ, c>: the normalised discounted cost of a policy."""
+        """Return ρ_c(π) = <ν₀, V> = <μ, c>, the normalised discounted cost of a policy."""
         return float(self.initial @ self.value_of(policy, cost))
 
     def _fill(self, **values: Any) -> None:
@@ -266,12 +272,12 @@ class TabularMDP(Pairs):
             array.flags.writeable = False
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Unpickled arrays are writeable: lock them again."""
+        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
         self._fill(**state)
 
 
 def _transition_matrix(transitions: Any) -> sp.csr_array:
-    """A checked copy of P in canonical CSR form."""
+    """Return a checked copy of P in canonical CSR form."""
     try:
         matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:

@@ -1,7 +1,4 @@
-"""What is asked.
-
-The learning problem, its certificate and its theorem, and what an answer looks like.
-"""
+"""The learning problem, its certificate, its convergence theorem and the type of its solution."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Learning without a transition matrix.
+"""Learning without a transition matrix, from a simulator and an expert's observed transitions.
 
-A simulator to draw from, and transitions that an expert was seen to make.
-
-Algorithm 1 only ever draws: next states from P, and pairs from μ_E with the states that followed.
-`BlackBoxProblem` is RLfD_α in these terms. It has no duality gap, because that needs P; the
-convergence theorem holds all the same.
+Algorithm 1 only needs samples: next states from P, and pairs from μ_E with the states that
+followed. `BlackBoxProblem` is RLfD_α in these terms. It has no duality gap, because that needs P,
+but the convergence theorem still holds.
 """
 
 from __future__ import annotations
@@ -26,33 +24,40 @@ from rlfd_gym.problem.protocol import Problem
 
 
 class TransitionOracle(Protocol):
-    """Anything that draws s' ~ P(·|s, a), such as a simulator; rlfd_gym's environments do."""
+    """Anything that draws s' ~ P(·|s, a), such as a simulator or one of our environments."""
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> Any:
-        """One next state for each (state, action)."""
+        """Draw one next state for each (state, action)."""
         ...
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class BlackBoxProblem(Problem):
-    """RLfD_α with a transition oracle and a sampled expert in the place of P and μ_E.
+    """RLfD_α with a transition oracle and a sampled expert instead of P and μ_E.
 
     Args:
-        oracle: what draws next states.
-        expert: the transitions the expert was seen to make.
-        n_states: how many states there are.
-        n_actions: how many actions there are.
+        oracle: an object with a method `sample_next`, which draws next states.
+        expert: the expert's observed transitions.
+        n_states: the number of states.
+        n_actions: the number of actions.
         discount: γ.
-        prior: ĉ over pairs. `None` needs `alpha=0`.
-        alpha: how much the prior weighs.
+        prior: ĉ, over pairs or as a table. `None` needs `alpha=0`.
+        alpha: α ≥ 0, the weight of the prior.
         regulariser: "l2" or "l1", as in `RLfDProblem`.
-        feasible: (n_states, n_actions), which actions each state offers; by default all.
+        feasible: which actions each state offers, (n_states, n_actions); by default all.
+
+    Attributes:
+        belief: the `NearPrior` that `prior`, `alpha` and `regulariser` describe.
+        pairs: the feasible pairs.
+        n_pairs: the number of feasible pairs.
+        state_starts: the pairs of state s are state_starts[s] … state_starts[s+1]-1.
+        expert_pairs: the pair of each of the expert's transitions.
 
     Example:
         >>> import gymnasium as gym, numpy as np, rlfd_gym
         >>> env = gym.make("rlfd_gym/WindyGridworld-v0", height=4, width=4).unwrapped
         >>> rng = np.random.default_rng(0)
-        >>> states, actions = rng.integers(16, size=500), np.zeros(500, dtype=int)      # an expert who goes up
+        >>> states, actions = rng.integers(16, size=500), np.zeros(500, dtype=int)  # it goes up
         >>> expert = SampledExpert(states, actions, env.sample_next(states, actions, rng))
         >>> problem = BlackBoxProblem(env, expert, n_states=16, n_actions=4, discount=0.7)
         >>> rlfd_gym.solve_smd(problem, n_iterations=200, n_runs=2).policy.shape
@@ -83,7 +88,7 @@ class BlackBoxProblem(Problem):
         feasible: ArrayLike | None = None,
         regulariser: str = "l2",
     ) -> None:
-        """Check, and number the feasible pairs."""
+        """Check the arguments and number the feasible pairs."""
         if not callable(getattr(oracle, "sample_next", None)):
             raise TypeError(f"oracle must have a method sample_next(states, actions, rng), got {type(oracle).__name__}")
         _checks.instance("expert", expert, SampledExpert)
@@ -111,7 +116,7 @@ class BlackBoxProblem(Problem):
         _checks.lock(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled arrays are writeable: lock them again."""
+        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
         self.__dict__.update(state)
         _checks.lock(self)
 
@@ -127,12 +132,12 @@ class BlackBoxProblem(Problem):
 
     @property
     def expert_vector(self) -> IntArray:
-        """The expert in numbers, for the fingerprint."""
+        """The expert's pairs, for the fingerprint."""
         return self.expert_pairs
 
     @staticmethod
     def _check_expert(expert: SampledExpert, mask: np.ndarray[Any, Any]) -> None:
-        """Every transition of the expert must be one that the environment has."""
+        """Check that the environment has every transition of the expert."""
         n_states, n_actions = mask.shape
         outside = (expert.states < 0) | (expert.states >= n_states)
         outside |= (expert.next_states < 0) | (expert.next_states >= n_states)

@@ -1,4 +1,4 @@
-"""The paper's instances, each built in one place and used by docs, tests and scripts.
+"""The paper's instances, for documentation, tests and scripts.
 
 >>> inventory(alpha=0.1).n_pairs, gridworld().n_pairs
 (136, 400)
@@ -14,13 +14,14 @@ from rlfd_gym.problem.problem import RLfDProblem
 if TYPE_CHECKING:
     from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv
 
-EXPERT_PRICES = (5, 8, 15)  # order, holding, sell: the expert overestimates the cost of holding stock
+# Prices are (order, holding, sell). The expert overestimates the cost of holding stock.
+EXPERT_PRICES = (5, 8, 15)
 PRIOR_PRICES = (4, 2, 14)  # a guess near the truth
 
 
 def inventory_env(**options: Any) -> InventoryEnv:
     """Make the paper's inventory; `options` are those of `rlfd_gym.envs.InventoryEnv`."""
-    from rlfd_gym.envs import InventoryEnv  # the library's core knows no Gymnasium but here
+    from rlfd_gym.envs import InventoryEnv  # the core uses Gymnasium only here
 
     return InventoryEnv(**options)
 
@@ -28,7 +29,7 @@ def inventory_env(**options: Any) -> InventoryEnv:
 def inventory(alpha: float = 0.0, *, regulariser: str = "l2", **options: Any) -> RLfDProblem:
     """Pose the paper's inventory problem.
 
-    An expert that overestimates the holding cost, a prior near the truth.
+    The expert overestimates the holding cost, and the prior is near the truth.
     """
     env = inventory_env(**options)
     expert = env.mdp.optimal(env.cost_for(*EXPERT_PRICES)).occupancy
@@ -38,9 +39,9 @@ def inventory(alpha: float = 0.0, *, regulariser: str = "l2", **options: Any) ->
 def gridworld_env(size: int = 10, **options: Any) -> WindyGridworldEnv:
     """Make the paper's windy gridworld of size × size cells.
 
-    `options` are those of its environment.
+    `options` are those of `rlfd_gym.envs.WindyGridworldEnv`.
     """
-    from rlfd_gym.envs import WindyGridworldEnv  # the library's core knows no Gymnasium but here
+    from rlfd_gym.envs import WindyGridworldEnv  # the core uses Gymnasium only here
 
     return WindyGridworldEnv(height=size, width=size, **options)
 
@@ -55,11 +56,10 @@ def gridworld(
     regulariser: str = "l2",
     **options: Any,
 ) -> RLfDProblem:
-    """Pose a windy gridworld.
+    """Pose the paper's gridworld problem.
 
-    An expert that acts at random with probability `noise`, a prior that knows a share.
-
-    The prior knows the share `known` of obstacles and goals, drawn by `seed`.
+    The expert acts at random with probability `noise`. The prior knows the share `known` of the
+    obstacles and of the goals, drawn with `seed`.
     """
     env = gridworld_env(size, **options)
     expert = noisy_expert(env.mdp, env.cost, noise)

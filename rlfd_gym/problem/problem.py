@@ -1,16 +1,16 @@
-r"""RLfD_α, the regularised min-max problem of the paper, and a certificate for any candidate
-answer.
+r"""RLfD_α, the paper's regularised min-max problem, with a certificate for any candidate.
 
     min over c ∈ [-1,1]ⁿ, u ∈ [-1,1]^S   max over μ in the simplex
         L(c, u, μ) = α‖c - ĉ‖² + <μ_E - μ, c - Tγᵀu>
 
-with n pairs, S states, the expert's occupancy μ_E, the prior ĉ and its weight α. It is IO-AL_α of
-the paper without constraints: α‖c - ĉ‖² + ρ_c(π_E) - ρ*_c over costs c, the distance to the prior
-plus the expert's regret. Other beliefs about the cost (`rlfd_gym.beliefs`) bring their own set of
-costs 𝒞 instead of the box, and their own penalty Ω(c) instead of α‖c - ĉ‖².
+with n pairs, S states, the expert's occupancy μ_E, the prior ĉ and its weight α. It is the paper's
+IO-AL_α without constraints: minimise α‖c - ĉ‖² + ρ_c(π_E) - ρ*_c over costs c, that is, the
+distance to the prior plus the expert's regret. Other beliefs about the cost (`rlfd_gym.beliefs`)
+have their own set of costs 𝒞 instead of the box, and their own penalty Ω(c) instead of α‖c - ĉ‖².
 
-**The duality gap is closed form.** Let q = c - Tγᵀu (the slack), d = μ_E - μ and c* the cost that
-answers μ best, the belief's inner minimum. Maximising over μ and minimising over (c, u) give
+**The duality gap has a closed form.** Let q = c - Tγᵀu (the slack), d = μ_E - μ, and c* the cost
+that is the best answer to μ: the belief's inner minimum. Maximising over μ and minimising over
+(c, u) give
 
     upper = Ω(c) + <μ_E, q> - minᵢ qᵢ            lower = Ω(c*) + <d, c*> - ‖Tγ d‖₁
 
@@ -18,13 +18,14 @@ and lower ≤ optimum ≤ upper for every feasible point. Their difference is co
 three terms, none of them negative, so that a small gap is not lost in the rounding of two large
 bounds:
 
-    gap = Ω(c) + <d, c> - Ω(c*) - <d, c*>    the belief's excess: is c the best answer to μ?
+    gap = Ω(c) + <d, c> - Ω(c*) - <d, c*>    the belief's excess: how far is c from the best
+                                             answer to μ?
         + <μ, q - min q>                     complementary slackness: is μ optimal for c?
         + ‖Tγ d‖₁ - <u, Tγ d>                is μ an occupancy?
 
-(from <μ_E, q> = <μ, q> + <d, c> - <u, Tγ d>). Algorithm 1 has a compiled twin of this sum in
-`rlfd_gym.solvers.smd.measure`, for records along the way. What the convergence theorem says about
-Algorithm 1 is in `rlfd_gym.problem.theorem`.
+This follows from <μ_E, q> = <μ, q> + <d, c> - <u, Tγ d>. Algorithm 1 has a compiled version of
+this sum in `rlfd_gym.solvers.smd.measure`, for its records. The convergence theorem of Algorithm 1
+is in `rlfd_gym.problem.theorem`.
 """
 
 from __future__ import annotations
@@ -53,11 +54,18 @@ class RLfDProblem(Problem):
     Args:
         mdp: the environment's tables.
         expert: μ_E, the expert's occupancy over pairs: exact, or estimated from demonstrations.
-        prior: ĉ, the guess of the cost over pairs; it may leave [-1, 1]. `None` needs `alpha=0`.
-        alpha: α ≥ 0. At 0 the expert is imitated; the larger, the more the prior decides.
+        prior: ĉ, the guess of the cost over pairs; it may be outside [-1, 1]. `None` needs
+            `alpha=0`.
+        alpha: α ≥ 0. At 0 the expert is imitated; the larger α is, the more the prior decides.
         regulariser: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁, which keeps most pairs exactly at the
             prior. The two need different α, see `rlfd_gym.solvers.reweighted`.
-        belief: instead of the three before, any belief of `rlfd_gym.beliefs`.
+        belief: any belief of `rlfd_gym.beliefs`, instead of the three arguments before.
+
+    Attributes:
+        n_pairs: the number of pairs of `mdp`.
+        n_states: the number of states of `mdp`.
+        discount: γ of `mdp`.
+        state_starts: the pairs of state s are state_starts[s] … state_starts[s+1]-1.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -87,7 +95,7 @@ class RLfDProblem(Problem):
         *,
         belief: Belief | None = None,
     ) -> None:
-        """Check and copy."""
+        """Check and copy the arguments."""
         _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
         mu = check_occupancy(mdp, expert, "expert").copy()
         _checks.one_of("regulariser", regulariser, NORMS)
@@ -104,7 +112,7 @@ class RLfDProblem(Problem):
         _checks.lock(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickled arrays are writeable: lock them again."""
+        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
         self.__dict__.update(state)
         _checks.lock(self)
 
@@ -117,11 +125,14 @@ class RLfDProblem(Problem):
         return self.with_belief(self.belief.with_alpha(alpha))
 
     def penalty(self, cost: FloatArray) -> float:
-        """Return Ω(c), how much a cost is held against: α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
+        """Return the belief's penalty Ω(c), such as α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
         return self.belief.penalty(cost)
 
     def lagrangian(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
-        """Return L(c, u, μ); x is the cost c, or the mixture w of a hull, here and below."""
+        """Return L(c, u, μ).
+
+        Here and below, x is the cost c or, for a hull, the mixture w.
+        """
         x, u, mu = self._point(x, value, occupancy)
         c = self.belief.cost(x)
         return float(self.penalty(c) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
@@ -129,19 +140,13 @@ class RLfDProblem(Problem):
     def gradients(
         self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return (∇_x L, ∇_u L, -∇_μ L).
-
-        The directions that Algorithm 1 estimates, each to be descended.
-        """
+        """Return (∇_x L, ∇_u L, -∇_μ L), each of which Algorithm 1 estimates and descends."""
         x, u, mu = self._point(x, value, occupancy)
         d = self.expert - mu
         return self.belief.gradient(x, d), -self.mdp.flow(d), self.belief.cost(x) - self.mdp.flow_transpose(u)
 
     def best_cost(self, occupancy: ArrayLike) -> FloatArray:
-        """Return the cost that the belief answers an occupancy with.
-
-        The one that minimises L for this μ.
-        """
+        """Return the best answer to an occupancy: the cost that minimises L for this μ."""
         d = self.expert - np.asarray(occupancy, dtype=np.float64)
         return self.belief.cost(self.belief.best(d))
 
@@ -151,14 +156,11 @@ class RLfDProblem(Problem):
         return upper, upper - gap
 
     def duality_gap(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
-        """Return how far the point may be from optimal.
-
-        At most this much in the value of the problem.
-        """
+        """Return a bound on how far the point is from optimal, in the value of the problem."""
         return self._upper_and_gap(x, value, occupancy)[1]
 
     def _upper_and_gap(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
-        """The upper bound, and the gap as the sum of its three terms."""
+        """Return the upper bound, and the gap as the sum of its three terms."""
         x, u, mu = self._feasible_point(x, value, occupancy)
         c, d = self.belief.cost(x), self.expert - mu
         q, imbalance = c - self.mdp.flow_transpose(u), self.mdp.flow(d)
@@ -167,15 +169,15 @@ class RLfDProblem(Problem):
         return float(upper), float(max(gap, 0.0))
 
     def _point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
-        """The point as vectors of the right lengths."""
+        """Return the point as vectors of the right lengths."""
         x = self.belief.vector(self.mdp.pairs(x, "cost") if np.ndim(x) == 2 else x)
         u = _checks.finite_vector("value", value, self.n_states, "state (mdp.n_states)")
         return Point(x, u, self.mdp.pairs(occupancy, "occupancy"))
 
     def _feasible_point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
-        """The point itself, if it is in its sets up to rounding.
+        """Return the point with rounding removed, or raise an error if it is not in its sets.
 
-        For others the bounds would mean nothing.
+        The bounds only hold for points in these sets.
         """
         x, u, mu = self._point(x, value, occupancy)
         x, u = self.belief.check(x), in_box("value", u)
@@ -188,14 +190,14 @@ class RLfDProblem(Problem):
 
     @property
     def expert_vector(self) -> FloatArray:
-        """The expert in numbers, for the fingerprint."""
+        """The expert's occupancy, for the fingerprint."""
         return self.expert
 
 
 def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -> NearPrior:
     """Return the belief that `prior` and `alpha` are short for.
 
-    Without a prior α must be 0, and ĉ does not matter.
+    Without a prior α must be 0, so that ĉ does not matter.
     """
     weight = _checks.number("alpha", alpha, 0.0)
     if prior is None and weight > 0:
@@ -204,9 +206,9 @@ def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -
 
 
 def HullProblem(problem: RLfDProblem, basis: ArrayLike) -> RLfDProblem:
-    """Return the problem with the cost confined to the hull of a basis.
+    """Return the problem with the cost restricted to the hull of a basis.
 
-    The belief `Hull`, with the same prior and α.
+    Its belief is a `Hull` with the same prior and α.
 
     Example:
         >>> from rlfd_gym.beliefs import scale_basis

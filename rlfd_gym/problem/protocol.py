@@ -1,4 +1,4 @@
-"""What a solver may ask of a problem, with or without tables."""
+"""The interface that problems offer to solvers, with or without tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from rlfd_gym.problem.theorem import Theorem, theorem_of
 class Point(NamedTuple):
     """A point (x, u, μ).
 
-    X is the belief's own variable, the cost c or the mixture w of a basis.
+    Attributes:
+        x: the belief's own variable, the cost c or the mixture w of a basis.
+        value: u, over states.
+        occupancy: μ, over pairs.
     """
 
     x: FloatArray
@@ -26,13 +29,20 @@ class Point(NamedTuple):
 
 
 class Problem(ABC):
-    """What Algorithm 1 asks of a problem; the base class of those that it solves."""
+    """The base class of the problems that Algorithm 1 solves.
+
+    Attributes:
+        n_pairs: the number of feasible pairs.
+        n_states: the number of states.
+        discount: γ.
+        state_starts: the pairs of state s are state_starts[s] … state_starts[s+1]-1.
+        belief: what is believed about the cost.
+    """
 
     n_pairs: int
     n_states: int
     discount: float
     state_starts: IntArray
-    """Pairs of state s are state_starts[s] … state_starts[s+1]-1."""
     belief: Belief
 
     @property
@@ -42,7 +52,7 @@ class Problem(ABC):
 
     @property
     def alpha(self) -> float:
-        """α, how much the prior weighs."""
+        """α, the weight of the prior."""
         return self.belief.alpha
 
     @property
@@ -56,47 +66,38 @@ class Problem(ABC):
         return theorem_of(self.n_pairs, self.n_states, self.discount, self.belief)
 
     def second_moments(self, bound: str = "corrected") -> tuple[float, ...]:
-        """Return the theorem's bounds on the second moments.
-
-        (v_cu, v_μ), or (v_w, v_u, v_μ) on a hull.
-        """
+        """Return the theorem's second moments: (v_cu, v_μ), or (v_w, v_u, v_μ) on a hull."""
         return self.theorem.second_moments(bound)
 
     def step_sizes(self, epsilon: float, bound: str = "corrected") -> tuple[float, ...]:
         """Return the theorem's step sizes for an expected gap of at most `epsilon`.
 
-        (η_cu, η_μ), or (η_w, η_u, η_μ).
+        They are (η_cu, η_μ), or (η_w, η_u, η_μ) on a hull.
         """
         return self.theorem.step_sizes(epsilon, bound)
 
     def iterations(self, epsilon: float, bound: str = "corrected") -> int:
-        """Return the theorem's T.
-
-        After that many steps of those sizes the expected gap is at most `epsilon`.
-        """
+        """Return T, the number of steps after which the expected gap is at most `epsilon`."""
         return self.theorem.iterations(epsilon, bound)
 
     def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
-        """Return the ε that the theorem promises after `n_iterations` steps of its sizes."""
+        """Return the ε that the theorem promises after `n_iterations` of its steps."""
         return self.theorem.accuracy(n_iterations, bound)
 
     def bounds(self, x: Any, value: Any, occupancy: Any) -> tuple[float, float]:
-        """Return (upper, lower), certified bounds on the optimum.
-
-        `nan` where there are no tables to compute them.
-        """
+        """Return (upper, lower), certified bounds on the optimum, or `nan` without tables."""
         return np.nan, np.nan
 
     def start(self, rng: np.random.Generator, uniform: bool) -> Point:
         """Draw a point to start Algorithm 1 from.
 
-        With `uniform`, the simplices' part of it in their middle.
+        With `uniform`, the parts of it that lie in a simplex are in its middle.
         """
         x, value = self.belief.start(rng, uniform), rng.uniform(-1, 1, self.n_states)
         return Point(x, value, in_simplex(rng, self.n_pairs, uniform))
 
     def fingerprint(self) -> tuple[float | str, ...]:
-        """Return numbers that tell this problem from others."""
+        """Return numbers that distinguish this problem from others."""
         basis = getattr(self.belief, "basis", None)
         arrays = (self.expert_vector, self.prior, *(() if basis is None else (basis,)))
         sums = (zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays)
@@ -105,4 +106,4 @@ class Problem(ABC):
     @property
     @abstractmethod
     def expert_vector(self) -> FloatArray | IntArray:
-        """The expert in numbers, for the fingerprint."""
+        """The expert as numbers, for the fingerprint."""

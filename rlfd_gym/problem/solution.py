@@ -1,7 +1,7 @@
-"""What a solver or a baseline returns: an `Apprentice`, or with a learned cost a `Solution`.
+"""What a solver or a baseline returns: an `Apprentice` or, with a learned cost, a `Solution`.
 
-What belongs to people and what belongs to the machine are two fields: `stats` holds numbers to
-read, by name; `state` is what a solver needs to continue, in a type of the solver's own.
+Numbers for people and data for the solver are in separate fields: `stats` holds numbers to read,
+by name; `state` holds what a solver needs to continue, in a type that the solver defines.
 """
 
 from __future__ import annotations
@@ -35,10 +35,7 @@ METHODS = (
     "planning",
     "fixed policy",
 )
-"""The names that the library's own methods have in `Apprentice.method`.
-
-A method of yours may have another.
-"""
+"""The names of the library's own methods in `Apprentice.method`; yours may have other names."""
 
 
 def _empty() -> FloatArray:
@@ -47,15 +44,15 @@ def _empty() -> FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class History:
-    """How a solve went, at the recorded iterations; means over the runs where there are several.
+    """How a solve went, at the recorded iterations, as means over its runs.
 
     Attributes:
-        iteration: the iterations at which something was recorded.
-        duality_gap: the gap of each run's average so far, averaged over runs: what the convergence
-            theorem bounds.
-        duality_gap_std: its standard deviation over runs.
-        change_cost: ℓ1 distance between the average after this iteration and the one before, as in
-            the paper's figures.
+        iteration: the recorded iterations.
+        duality_gap: the gap of each run's average so far, averaged over runs. This is what the
+            convergence theorem bounds.
+        duality_gap_std: the standard deviation of the gap over runs.
+        change_cost: the ℓ1 distance between the average cost after this iteration and the one
+            before, as in the paper's figures.
         change_value: the same for the value.
         change_occupancy: the same for the occupancy.
         change_mixture: the same for the mixture; empty for methods without one.
@@ -70,11 +67,11 @@ class History:
     change_mixture: FloatArray = field(default_factory=_empty)
 
     def __len__(self) -> int:
-        """How many iterations were recorded."""
+        """Return the number of records."""
         return len(self.iteration)
 
     def __repr__(self) -> str:
-        """Say how many records there are, and what the gap was at the first and the last."""
+        """Return the number of records, and the gap at the first and the last of them."""
         if not len(self):
             return "History(no records)"
         first, last = ((self.iteration[k], self.duality_gap[k]) for k in (0, -1))
@@ -88,12 +85,12 @@ class Apprentice:
     """A learned policy.
 
     Attributes:
-        policy: over pairs, conditional probabilities.
+        policy: conditional probabilities, over pairs.
         occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the
             accuracy of the solve.
-        method: what was used, one of `rlfd_gym.problem.solution.METHODS` for the library's own.
-        n_iterations: how many iterations that took, in the method's own unit.
-        stats: what only this method has to say, by name: numbers to read.
+        method: the method's name; the library's own are `rlfd_gym.problem.solution.METHODS`.
+        n_iterations: how many iterations the method took, in its own unit.
+        stats: numbers that only this method reports, by name.
     """
 
     policy: FloatArray
@@ -103,11 +100,11 @@ class Apprentice:
     stats: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Say what was used and found, in a line."""
+        """Return one line with the method and its result."""
         return f"{type(self).__name__}({', '.join(self._facts())})"
 
     def _facts(self) -> list[str]:
-        """What the representation says, one fact each."""
+        """Return what `repr` says, one string for each fact."""
         numbers = [f"{name}={value:.4g}" for name, value in self.stats.items() if isinstance(value, (int, float))]
         return [f"{self.method!r}", f"{len(self.policy)} pairs", f"{self.n_iterations} iterations", *numbers]
 
@@ -117,23 +114,22 @@ class Solution(Apprentice):
     """A learned cost and policy, with a certificate where the method has one.
 
     Attributes:
-        policy: over pairs, conditional probabilities.
+        policy: conditional probabilities, over pairs.
         occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the
             accuracy of the solve.
         cost: the learned cost, over pairs.
-        value: u over states; `None` for methods that have none.
-        mixture: w, for methods that learn a cost Cw from a basis or features C; `None` for the
-            others.
-        upper: an upper bound on the optimum of the problem that was solved; `nan` where the method
-            has none.
+        value: u over states; `None` for methods without one.
+        mixture: w, for methods that learn a cost Cw from a basis or features C; otherwise `None`.
+        upper: an upper bound on the optimum of the problem that was solved; `nan` for methods
+            without one.
         lower: a lower bound on the same.
-        method: what was used, one of `rlfd_gym.problem.solution.METHODS` for the library's own.
-        n_iterations: how many iterations that took, in the method's own unit.
-        finished: False after an interrupt: the answer is what there was by then.
-        history: how the solve went, where that was recorded.
-        stats: what only this method has to say, by name: numbers to read.
+        method: the method's name; the library's own are `rlfd_gym.problem.solution.METHODS`.
+        n_iterations: how many iterations the method took, in its own unit.
+        finished: False after an interrupt; the solution is then the one reached until then.
+        history: how the solve went, if that was recorded.
+        stats: numbers that only this method reports, by name.
         state: what the solver needs to continue (`solve_smd(..., initial=solution)`); `None` for
-            the others.
+            methods that cannot.
     """
 
     cost: FloatArray
@@ -147,7 +143,7 @@ class Solution(Apprentice):
 
     @property
     def duality_gap(self) -> float:
-        """upper - lower: how far from optimal the answer is at most."""
+        """upper - lower, a bound on how far the solution is from optimal."""
         return self.upper - self.lower
 
     def _facts(self) -> list[str]:
