@@ -209,8 +209,8 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
         checkpoint = begin(problem, start, generator_of(start), plan.uniform_start)
         run, before = checkpoint.run, checkpoint.run.count
         rows = np.empty((plan.steps // every + 1 if every else 0, measure.COLUMNS))
-        # CHUNK steps at a time, with their records. The kernel counts the steps, as Ctrl-C may come
-        # at any time.
+        # CHUNK steps at a time, with their records. The kernel counts them: Ctrl-C may come at any
+        # time.
         try:
             while (done := run.count - before) < plan.steps:
                 block = draws[: min(CHUNK, plan.steps - done)]
