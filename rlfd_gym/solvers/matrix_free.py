@@ -182,7 +182,7 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
         reached = sum(
             (s + length * ds) @ (m + length * dm) for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)
         )
-        # The corrector centres by how far the predictor came, and adds its second-order terms.
+        # The corrector centres by how far the predictor came, and allows for second-order terms.
         centring = left / system.size * (reached / left) ** 3
         targets = [centring - s * m - ds * dm for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)]
         step, count = system.step(targets, step.value, accuracy)
