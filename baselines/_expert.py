@@ -1,7 +1,4 @@
-"""What every baseline learns from.
-
-The expert's occupancy, given as such or estimated from demonstrations.
-"""
+"""What every baseline learns from: the expert's occupancy, given or estimated."""
 
 from __future__ import annotations
 
@@ -18,11 +15,13 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 
 def expert_occupancy(mdp: TabularMDP, expert: Any) -> FloatArray:
-    """μ_E over pairs.
+    """Return μ_E over pairs.
 
-    `expert` itself where it is a vector or a table of numbers, else what its demonstrations show.
+    This is `expert` itself if it is a vector or a table of numbers; otherwise it is estimated from
+    the demonstrations.
 
-    >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
+    >>> rows = [[1, 0], [0, 1], [0, 1]]
+    >>> mdp = TabularMDP(rows, [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
     >>> expert_occupancy(mdp, [0.5, 0.25, 0.25]).tolist()
     [0.5, 0.25, 0.25]
     """
@@ -33,7 +32,7 @@ def expert_occupancy(mdp: TabularMDP, expert: Any) -> FloatArray:
 
 
 def is_occupancy(expert: Any) -> bool:
-    """Whether the expert is given in numbers, as a vector or a table, not by demonstrations."""
+    """Return whether the expert is given as a vector or a table, not by demonstrations."""
     if isinstance(expert, np.ndarray):
         return expert.ndim in (1, 2) and expert.dtype.kind in "biuf"
     return isinstance(expert, (list, tuple)) and len(expert) > 0 and all(isinstance(x, Real) for x in expert)

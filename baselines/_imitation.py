@@ -1,6 +1,7 @@
 """What the wrappers of the `imitation` library share.
 
-Quiet and seeded, transitions in, policies over pairs out.
+These helpers keep the library quiet and seeded, give it the expert's transitions, and turn its
+networks into policies over pairs.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 @contextlib.contextmanager
 def contained(seed: int) -> Iterator[None]:
-    """Seed the libraries' global generators, put them back, and keep progress bars quiet."""
+    """Seed the libraries' global generators, restore them afterwards, and hide progress bars."""
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with th.random.fork_rng(devices=[]), warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            # What the libraries warn of themselves: BC when it logs its loss, GAIL when a state is
-            # a number.
+            # Warnings that the libraries cause themselves: BC when it logs its loss, GAIL when a
+            # state is a number.
             warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad|tried to wrap")
             th.manual_seed(seed)
             np.random.seed(seed)  # noqa: NPY002
@@ -41,19 +42,19 @@ def contained(seed: int) -> Iterator[None]:
 
 
 def shown_transitions(mdp: TabularMDP, expert: Any, n_samples: int, rng: np.random.Generator) -> Transitions:
-    """What the demonstrations show, or as many transitions drawn from an occupancy."""
+    """Return the demonstrated transitions, or `n_samples` of them drawn from an occupancy."""
     if is_occupancy(expert):
         pairs = rng.choice(mdp.n_pairs, size=n_samples, p=expert_occupancy(mdp, expert))
     else:
         pairs = demonstrated_pairs(read_demonstrations(expert), mdp)
     states, actions = mdp.pair_states[pairs], mdp.pair_actions[pairs]
     nothing = np.zeros(len(pairs), dtype=bool)
-    # The library wants next states and ends too, but what is used of it here looks at neither.
+    # The library wants next states and ends, too, but the parts used here look at neither.
     return Transitions(states, actions, np.array([{}] * len(pairs)), next_obs=states, dones=nothing)
 
 
 def network_policy(mdp: TabularMDP, policy: Any) -> FloatArray:
-    """What a Stable-Baselines3 policy does, over pairs."""
+    """Return a Stable-Baselines3 policy as a policy over pairs."""
     with th.no_grad():
         table = policy.get_distribution(th.arange(mdp.n_states)).distribution.probs
     return mdp.policy_of(table.double().cpu().numpy())

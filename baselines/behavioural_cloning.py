@@ -1,11 +1,11 @@
 """Behavioural cloning in tables: do what the expert did, where it was seen to act.
 
-    π(a|s) = μ_E(s, a) / Σ_b μ_E(s, b),        uniform over A(s) in states where the expert never was.
+    π(a|s) = μ_E(s, a) / Σ_b μ_E(s, b),     uniform over A(s) in states where the expert never was.
 
 From demonstrations μ_E is the discounted estimate, so an early step counts for more than a late
-one. Nothing is learned about the cost, and nothing about unvisited states. It is the sanity line
-of every comparison, and equals RLfD on the box with α = 0, whose only optimal occupancy is the
-expert's own. The idea is as old as Pomerleau, "ALVINN: An autonomous land vehicle in a neural
+one. Nothing is learned about the cost, and nothing about unvisited states. This is the sanity
+check of every comparison. It equals RLfD on the box with α = 0, whose only optimal occupancy is
+the expert's own. The idea is as old as Pomerleau, "ALVINN: An autonomous land vehicle in a neural
 network", NIPS 1988.
 """
 
@@ -19,7 +19,7 @@ from rlfd_gym.problem.solution import Apprentice
 
 
 def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Apprentice:
-    """The expert's own policy, uniform where the expert never was.
+    """Copy the expert's policy; act uniformly in states where the expert never was.
 
     Args:
         mdp: the environment's tables.

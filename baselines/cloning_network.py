@@ -1,7 +1,7 @@
 """Behavioural cloning with a network, by the `imitation` library.
 
-It learns from single transitions, each of which counts once, as is imitation's way: early and late
-steps weigh the same.
+It learns from single transitions. As always in imitation, each of them counts once, so early and
+late steps weigh the same.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ BATCH = 128
 def cloning_network(
     mdp: TabularMDP, expert: Any, *, n_batches: int = 500, n_samples: int = 5000, seed: int = 0
 ) -> Apprentice:
-    """Behavioural cloning by imitation's `BC`, with its default network.
+    """Clone the expert by imitation's `BC`, with its default network.
 
     Args:
         mdp: the environment's tables.
         expert: demonstrations, each of whose transitions counts once, as in imitation; or the
             expert's occupancy over pairs, from which `n_samples` transitions are drawn.
-        n_batches: how many gradient steps, of 128 transitions each.
+        n_batches: the number of gradient steps, of 128 transitions each.
         n_samples: see `expert`.
-        seed: of the network, its training and the transitions drawn.
+        seed: the seed of the network, its training and the transitions drawn.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym

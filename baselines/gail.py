@@ -1,7 +1,8 @@
 """GAIL, generative adversarial imitation learning, by the `imitation` library.
 
-It learns from single transitions, each of which counts once, as is imitation's way: early and late
-steps weigh the same. What GAIL's discriminator says at the end is no cost, so there is none.
+It learns from single transitions. As always in imitation, each of them counts once, so early and
+late steps weigh the same. What GAIL's discriminator says at the end is not a cost, so no cost is
+returned.
 
 Ho and Ermon, "Generative adversarial imitation learning", NIPS 2016.
 """
@@ -32,26 +33,28 @@ ENVIRONMENTS = 8
 def gail(
     mdp: TabularMDP, expert: Any, *, n_timesteps: int = 50_000, n_samples: int = 5000, seed: int = 0
 ) -> Apprentice:
-    """Generative adversarial imitation learning, by imitation's `GAIL` with Stable-Baselines3's
-    PPO. Slow.
+    """Imitate the expert by imitation's `GAIL` with Stable-Baselines3's PPO, which is slow.
 
-    The tables are simulated, in episodes that leave at most 1e-4 of the discounted mass. An
-    infeasible action does what the nearest feasible one does; the discriminator, who never saw the
-    expert ask for it, tells the learner not to.
+    The tables are simulated in episodes that leave out at most 1e-4 of the discounted mass. An
+    infeasible action does what the nearest feasible one does. The discriminator, which never saw
+    the expert ask for it, teaches the learner not to.
 
     Args:
         mdp: the environment's tables.
         expert: demonstrations, each of whose transitions counts once, as in imitation; or the
             expert's occupancy over pairs, from which `n_samples` transitions are drawn.
-        n_timesteps: how many simulated steps to learn from, in rounds of 2048; at least one round.
+        n_timesteps: the number of simulated steps to learn from, in rounds of 2048; at least one
+            round.
         n_samples: see `expert`.
-        seed: of the networks, their training, the simulation and the transitions drawn.
+        seed: the seed of the networks, their training, the simulation and the transitions drawn.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
         >>> from rlfd_gym.baselines import gail
-        >>> env = gym.make("rlfd_gym/Inventory-v0", max_inventory=5, demand_mean=3.0, discount=0.7).unwrapped
-        >>> solution = gail(env.mdp, env.mdp.optimal(env.cost).occupancy, n_timesteps=2048)   # one round only
+        >>> small = dict(max_inventory=5, demand_mean=3.0, discount=0.7)
+        >>> env = gym.make("rlfd_gym/Inventory-v0", **small).unwrapped
+        >>> expert = env.mdp.optimal(env.cost).occupancy
+        >>> solution = gail(env.mdp, expert, n_timesteps=2048)  # one round only
         >>> solution.method
         'gail'
     """

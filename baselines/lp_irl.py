@@ -1,24 +1,24 @@
 """LP-IRL: the state cost that sets the expert's actions apart most clearly, by a linear program.
 
-The expert's deterministic policy π takes in each state the action it is most often seen to take
-(the lowest of equals). Among state costs |c(s)| ≤ 1 with the values V = (1-γ)c + γP_πV, in the
-paper's rewards R = -c and values V/(1-γ),
+In each state, the expert's deterministic policy π takes the action that the expert is most often
+seen to take (in a tie, the lowest). The state costs |c(s)| ≤ 1 have the values
+V = (1-γ)c + γP_πV. In the paper's rewards R = -c and values V/(1-γ), the program is
 
     max over c   Σ_s min over a ≠ π(s) of (P_a - P_π)(s)·V/(1-γ)  -  λ‖c‖₁
-    subject to   (P_a - P_π)(s)·V ≥ 0   for every a:
+    subject to   (P_a - P_π)(s)·V ≥ 0   for every a.
 
-the expert's action is optimal, by as much as possible over the second best, and costs are zero
-where they need not be otherwise. Constant costs are always feasible, and with λ too large c = 0 is
-all that is left.
+So the expert's action is optimal, and better than the second best by as much as possible, and
+costs are zero where they need not be otherwise. Constant costs are always feasible, and if λ is
+too large, only c = 0 is left.
 
 **States that the expert never visits** say nothing about π, which the paper takes as known
 everywhere. There any action may be the best one, and the program only knows V ≤ (1-γ)c + γP_aV for
 all a, so that V ≤ V*. If the visited states are closed under π, which they are for the occupancy
 of a policy, V is the expert's value there. Then V ≤ V* ≤ V^π = V: the expert is optimal whatever
-it would do elsewhere. From a few demonstrations π may lead where no demonstration went, and
-`stats["regret"]`, measured by a forward solve, says by how much the expert's policy may then fail
-to be optimal. Values lie in [-1, 1] as costs do; the program is told so, or V could fall without
-end where π leaves what was seen.
+it would do elsewhere. With few demonstrations, π may lead to where no demonstration went. Then
+`stats["regret"]`, measured by a forward solve, says by how much the expert's policy may fail to be
+optimal. Values lie in [-1, 1] as costs do. This is a constraint of the program, because otherwise
+V could fall without end where π leaves what was seen.
 
 Ng and Russell, "Algorithms for inverse reinforcement learning", ICML 2000, section 3.2.
 """
@@ -44,12 +44,12 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
     Args:
         mdp: the environment's tables.
         expert: the expert's occupancy over pairs, or demonstrations.
-        penalty: λ, how much a cost different from zero must buy in clarity.
+        penalty: λ, the margin that a unit of cost must gain to be worth it.
 
     Returns:
-        A solution whose policy is the expert's most frequent action in the states it visited, and
-        optimal for the learned cost in the others. `stats` has `"margin"`, the first sum above,
-        and `"regret"`.
+        A solution whose policy takes the expert's most frequent action in the states it visited,
+        and is optimal for the learned cost in the others. `stats` has `"margin"`, the first sum of
+        the module's docstring, and `"regret"`.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -65,9 +65,9 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
     visited = mdp.sum_by_state(mu_e) > 0
     pi = mdp.pair_index(np.arange(n), mdp.likely_actions(mu_e))  # the pair of π in each state
 
-    # The variables are c⁺ and c⁻ with c = c⁺ - c⁻, V, and the margin m of each state, n of each. A
-    # row for each other pair (s, a) says, if s was visited, m ≤ (P_a - P_π)V/(1-γ), and else
-    # V ≤ (1-γ)c + γ P_a V.
+    # The variables are c⁺ and c⁻ with c = c⁺ - c⁻, V, and the margins m, each over the states. For
+    # each other pair (s, a) there is a row. It says m ≤ (P_a - P_π)V/(1-γ) if s was visited, and
+    # V ≤ (1-γ)c + γ P_a V if not.
     others = np.setdiff1d(np.arange(mdp.n_pairs), pi[visited])
     state = mdp.pair_states[others]
     of_state = sp.csr_array((np.ones(len(others)), state, np.arange(len(others) + 1)), shape=(len(others), n))
@@ -104,6 +104,7 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
 
 
 def _solution(mdp: TabularMDP, cost: FloatArray, pi: Any, visited: Any, result: Any) -> Solution:
+    """Return the solution: π in visited states, optimal for the learned cost in the others."""
     plan = mdp.optimal(cost)
     policy = np.where(visited[mdp.pair_states], 0.0, plan.policy)
     policy[pi[visited]] = 1.0

@@ -6,11 +6,11 @@ the occupancies of policies F = {μ ≥ 0, Tγμ = ν₀}, the apprentice plays
     β* = min over μ ∈ F   max over w in the simplex   <Cw, μ - μ_E>
        = min B   subject to   c_i·(μ - μ_E) ≤ B for each column c_i,   μ ∈ F,
 
-and B is by how much the apprentice is worse than the expert under the worst cost of the hull.
-Since the expert's own policy is feasible, β* ≤ 0: the apprentice is never worse than the expert,
-whatever mixture is the truth, and better by -β* at least. (An expert estimated from samples need
-not lie in F, and β* may then be positive.) The multipliers of the K rows sum to one: they are the
-weights of the cost under which the apprentice is optimal.
+where B is how much worse than the expert the apprentice is under the worst cost of the hull. Since
+the expert's own policy is feasible, β* ≤ 0: the apprentice is never worse than the expert,
+whatever mixture is the truth, and it is better by at least -β*. (An expert estimated from samples
+need not lie in F, and β* may then be positive.) The multipliers of the K rows sum to one: they are
+the weights of the cost under which the apprentice is optimal.
 
 **Bounds.** For every w in the simplex and every occupancy μ ∈ F
 
@@ -38,7 +38,7 @@ from rlfd_gym.problem.solution import Solution
 
 
 def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
-    """The apprentice that is best against the worst mixture of the basis, by HiGHS.
+    """Find the apprentice that is best against the worst mixture of the basis, by HiGHS.
 
     Args:
         mdp: the environment's tables.
@@ -47,8 +47,8 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
             `scale_basis`.
 
     Returns:
-        A solution with the multipliers as `mixture`, the cost Cw, and `upper` and `lower` bounds
-        of β*.
+        A solution with the multipliers as `mixture`, the cost Cw, and the bounds `upper` and
+        `lower` of β*.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -56,7 +56,7 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
         >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
         >>> expert = rlfd_gym.noisy_expert(env.mdp, env.cost, noise=0.3)
         >>> solution = lpal(env.mdp, expert=expert, basis=scale_basis(env.features))
-        >>> solution.upper < -0.007, solution.duality_gap < 1e-6     # better than the expert, under every mixture
+        >>> solution.upper < -0.007, solution.duality_gap < 1e-6  # better than the expert
         (True, True)
     """
     mu_e = expert_occupancy(mdp, expert)
@@ -86,9 +86,10 @@ def hull_solution(
     policy: FloatArray,
     **rest: Any,
 ) -> Solution:
-    """The solution of a game over the hull.
+    """Return the solution of a game over the hull.
 
-    The cost Cw, its optimal value, and the bounds of β* of the module.
+    It has the cost Cw, the optimal value of that cost, and the bounds of β* of the module's
+    docstring.
     """
     cost = basis @ weights
     plan = mdp.optimal(cost)

@@ -1,30 +1,31 @@
 r"""MMP, maximum margin planning.
 
-A cost under which the expert beats every policy by its loss, nearly.
-
-With costs Cw, the occupancies F of policies and a loss over pairs that says how unlike the expert
-a pair is,
+It learns a cost under which the expert beats every policy by that policy's loss, as nearly as
+possible. With costs Cw, the occupancies F of policies and a loss over pairs that says how unlike
+the expert a pair is, the program is
 
     min over w   λ/2 ‖w - ŵ‖² + <Cw, μ_E> - min over μ ∈ F of <Cw - loss, μ>.
 
-The bracket is a hinge: it is zero once the expert is cheaper than each μ by <loss, μ>. The mean ŵ
-is zero in the paper.
-With identity features (no basis: a cost for each pair), no loss and ŵ = ĉ this is IO-AL_α with
-λ = 2α, as long as the box that IO-AL_α puts on the cost is slack and μ_E is the occupancy of a
-policy.
+All after the first term is a hinge: it is zero once the expert is cheaper than each μ by
+<loss, μ>. The mean ŵ is zero in the paper. With identity features (no basis: a cost for each
+pair), no loss and ŵ = ĉ, this is IO-AL_α with λ = 2α, as long as the box that IO-AL_α puts on the
+cost is slack and μ_E is the occupancy of a policy.
 
-The paper descends along the subgradient λ(w - ŵ) + Cᵀ(μ_E - μ*), μ* optimal for Cw - loss. In
-tables its program is a sparse quadratic one, solved by PIQP to its end:
+The paper descends along the subgradient λ(w - ŵ) + Cᵀ(μ_E - μ*), where μ* is optimal for
+Cw - loss. In tables the program is a sparse quadratic one, which PIQP solves to its end:
 
     min over w, u   λ/2 ‖w - ŵ‖² + <Cw, μ_E> - <ν₀, u>      subject to   Cw - loss - Tγᵀu ≥ 0,
 
 where the multiplier μ of the rows is the policy that tests the expert hardest.
 
-**Bounds.** The objective above at w, by a forward solve, from above; from below, exchanging min and max and with
-d = μ_E - μ for any μ ∈ F,      <Cŵ, d> - ‖Cᵀd‖²/(2λ) + <loss, μ>.
+**Bounds.** The objective above at w, by a forward solve, is an upper bound. Exchanging min and max
+gives the lower bound, with d = μ_E - μ for any μ ∈ F,
+
+    <Cŵ, d> - ‖Cᵀd‖²/(2λ) + <loss, μ>.
 
 **The loss**, unless given, is Hamming-like: 1 - μ_E(s, a) / max_b μ_E(s, b) in states that the
-expert visits, 1 in the others. An action never taken costs 1, the most frequent one 0.
+expert visits, and 1 in the others. An action that is never taken has the loss 1, the most frequent
+one has 0.
 
 Ratliff, Bagnell and Zinkevich, "Maximum margin planning", ICML 2006.
 """
@@ -62,15 +63,15 @@ def max_margin(
         expert: the expert's occupancy over pairs, or demonstrations.
         basis: C, (n_pairs, K). `None` gives each pair a cost of its own.
         regularisation: λ > 0.
-        loss: over pairs; `None` for the Hamming-like one of the module's docstring, zeros for
-            none.
+        loss: the loss over pairs; `None` for the Hamming-like one of the module's docstring,
+            zeros for none.
         mean: ŵ, the weights to stay near, of length K (n_pairs without a basis); `None` means
             zero.
 
     Returns:
-        A solution whose policy is optimal for the learned cost, without the loss; `mixture` only
-        with a basis. `upper` and `lower` bound the objective, and `stats["adversary"]` is the
-        multiplier μ, an occupancy.
+        A solution whose policy is optimal for the learned cost, without the loss. It has a
+        `mixture` only with a basis. `upper` and `lower` bound the objective, and
+        `stats["adversary"]` is the multiplier μ, an occupancy.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
@@ -89,7 +90,7 @@ def max_margin(
     penalty = _hamming_loss(mdp, mu_e) if loss is None else mdp.pairs(loss, "loss")
     centre = np.zeros(size) if mean is None else _checks.finite_vector("mean", mean, size, "weight (column of basis)")
 
-    # In v = w - ŵ, times n, since the multipliers are of the order 1/n.
+    # The program in v = w - ŵ, times n because the multipliers are of the order 1/n.
     offset = c @ centre
     result = solve_piqp(
         n * np.concatenate([np.full(size, weight), np.zeros(mdp.n_states)]),
@@ -101,6 +102,7 @@ def max_margin(
         np.full(size + mdp.n_states, np.inf),
     )
     weights = centre + result.x[:size]
+    # The multiplier μ, the plan for the learned cost, and what the bounds need.
     adversary = mdp.occupancy_of(mdp.policy_of(np.maximum(result.z_l[:n], 0.0)))
     cost = c @ weights
     plan = mdp.optimal(cost)
@@ -123,6 +125,6 @@ def max_margin(
 
 
 def _hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
-    """1 - μ_E(s, a) / max_b μ_E(s, b); 1 in states without mass."""
+    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states without mass."""
     top = mdp.max_by_state(mu_e)[mdp.pair_states]
     return np.where(top > 0, 1.0 - mu_e / np.where(top > 0, top, 1.0), 1.0)

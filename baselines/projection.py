@@ -1,24 +1,24 @@
-"""Projection: policies whose features come as near to the expert's as can be.
+"""Projection: a policy whose features come as near to the expert's as possible.
 
-With ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), start from ψ̄ = ψ(μ₀), μ₀ the occupancy of the uniform policy,
-and repeat
+With ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), start from ψ̄ = ψ(μ₀), where μ₀ is the occupancy of the uniform
+policy, and repeat
 
     w = ψ̄ - ψ_E;    stop if ‖w‖ ≤ ε;    μ_t = an optimal occupancy for Cw/‖w‖;
     ψ̄ ← the point nearest to ψ_E on the segment from ψ̄ to ψ(μ_t).
 
-At the end the best mixture of all that was found, min over λ in the simplex of ‖Σ λ_t
-ψ(μ_t) - ψ_E‖, is an occupancy again, and so one stationary policy. If ‖ψ(μ) - ψ_E‖ ≤ ε then |<Cw,
-μ - μ_E>| ≤ ε for every ‖w‖ ≤ 1: under each such cost the apprentice costs what the expert costs,
-up to ε. It matches the expert and never aims to beat it.
+At the end, the best mixture of all occupancies that were found, the minimum over λ in the simplex
+of ‖Σ λ_t ψ(μ_t) - ψ_E‖, is an occupancy again, and so one stationary policy. If
+‖ψ(μ) - ψ_E‖ ≤ ε, then |<Cw, μ - μ_E>| ≤ ε for every ‖w‖ ≤ 1: under each such cost the apprentice
+costs what the expert costs, up to ε. The method matches the expert and never aims to beat it.
 
-**Bounds.** μ_t is optimal, so <ŵ, ψ> ≥ <ŵ, ψ(μ_t)> for the features ψ of every policy, ŵ = w/‖w‖,
-and the distance of the nearest of them to ψ_E lies between
+**Bounds.** With ŵ = w/‖w‖, μ_t is optimal, so <ŵ, ψ> ≥ <ŵ, ψ(μ_t)> for the features ψ of every
+policy, and the distance of the nearest of them to ψ_E lies between
 
     max_t <ŵ_t, ψ(μ_t) - ψ_E>   ≤   min over μ of ‖ψ(μ) - ψ_E‖   ≤   ‖ψ(μ) - ψ_E‖ of the mixture.
 
 The minimum is 0 for an expert that is the occupancy of a policy; it need not be for one estimated
-from samples, and the loop also ends once the bounds, with ψ̄ in the place of the mixture, are
-within ε of each other.
+from samples. So the loop also ends once the bounds, with ψ̄ instead of the mixture, are within ε of
+each other.
 
 **The mixture by nonnegative least squares.** Let D have the columns ψ(μ_t) - ψ_E. Minimise
 ‖Dx‖² + (1 - Σx)² over x ≥ 0: for x = rλ the best r leaves ‖Dλ‖²/(1 + ‖Dλ‖²), which grows with
@@ -52,14 +52,14 @@ def projection(
     Args:
         mdp: the environment's tables.
         expert: the expert's occupancy over pairs, or demonstrations.
-        basis: C, (n_pairs, K). Its columns are the features, their scale says how much each
+        basis: C, (n_pairs, K). Its columns are the features, and their scale says how much each
             counts.
         epsilon: the distance in feature space at which to stop.
         n_iterations: the largest number of forward solves.
 
     Returns:
-        A solution with bounds of the least distance. `mixture` is the last direction ŵ and `cost`
-        is Cŵ, under which the last policy was optimal; both are zero where the uniform policy was
+        A solution with bounds of the least distance. `mixture` is the last direction ŵ, and `cost`
+        is Cŵ, under which the last policy was optimal. Both are zero if the uniform policy was
         within `epsilon` to begin with.
 
     Example:
@@ -83,10 +83,12 @@ def projection(
         distance = float(np.linalg.norm(away))
         if distance - lower <= tolerance:
             break
+        # ŵ, an optimal occupancy for Cŵ, and the lower bound that it proves.
         weights = away / distance
         plan = mdp.optimal(c @ weights)
         found.append(plan.occupancy)
         lower = max(lower, plan.expected_cost - plan.value_error - float(weights @ target))
+        # ψ̄ moves to the point nearest to ψ_E on the segment.
         towards = c.T @ plan.occupancy - nearest
         if (length := float(towards @ towards)) > 0:
             nearest = nearest + min(1.0, max(0.0, float(-away @ towards) / length)) * towards
@@ -107,7 +109,7 @@ def projection(
 
 
 def _nearest_mixture(differences: FloatArray) -> FloatArray:
-    """λ in the simplex that minimises ‖Dλ‖; see the module's docstring."""
+    """Return the λ in the simplex that minimises ‖Dλ‖; see the module's docstring."""
     rows = np.vstack([differences, np.ones(differences.shape[1])])
     x, _ = nnls(rows, np.append(np.zeros(len(differences)), 1.0))
     return np.asarray(x / x.sum())

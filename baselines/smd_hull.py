@@ -1,18 +1,19 @@
 """SMD-H: stochastic mirror descent with the cost confined to the convex hull of a basis.
 
-The paper's variant of Algorithm 1 for the setting of Syed, Bowling and Schapire (2008) and
-Kamoutsi, Banjac and Lygeros (2021): with a basis C of K columns, the cost is Cw for weights w in a
+This is the paper's variant of Algorithm 1 for the setting of Syed, Bowling and Schapire (2008) and
+Kamoutsi, Banjac and Lygeros (2021). With a basis C of K columns, the cost is Cw for weights w in a
 simplex, and
 
-    w ← normalise(w ∘ exp(-η (2αn (Cᵢw - ĉᵢ) Cᵢ + C_e - C_j)))              i ~ U(n), e ~ μ_E, j ~ μ
+    w ← normalise(w ∘ exp(-η (2αn (Cᵢw - ĉᵢ) Cᵢ + C_e - C_j)))          i ~ U(n), e ~ μ_E, j ~ μ
 
-replaces the projected step for c. All else is SMD-RLfD, and is its code: `rlfd_gym.solvers.smd`.
-The belief is `rlfd_gym.beliefs.Hull`; its convergence theorem is in `rlfd_gym.problem.theorem`.
+replaces the projected step for c. All else is SMD-RLfD, and uses its code in
+`rlfd_gym.solvers.smd`. The belief is `rlfd_gym.beliefs.Hull`; its convergence theorem is in
+`rlfd_gym.problem.theorem`.
 
 At α = 0 and for the occupancy of a policy the optimum is minus that of LPAL on the same basis: the
-margin by which an apprentice can beat the expert under every cost of the hull. It is 0 where one
-of these costs makes the expert optimal. An expert estimated from samples need not have the flow
-Tγμ_E = ν₀ that LPAL asks of apprentices: the two differ then.
+margin by which an apprentice can beat the expert under every cost of the hull. It is 0 if one of
+these costs makes the expert optimal. An expert estimated from samples need not have the flow
+Tγμ_E = ν₀ that LPAL asks of apprentices, and then the two optima differ.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ def solve_smd_hull(problem: RLfDProblem, basis: ArrayLike, n_iterations: int = 1
     """Solve RLfD_α over the hull of a basis; return the average of the iterates, over all runs.
 
     Args:
-        problem: the expert, and the prior if there is one.
+        problem: the learning problem, with the expert, and the prior if there is one.
         basis: C, (n_pairs, K), each column a cost in [-1, 1]; `scale_basis` makes it so.
-        n_iterations: T, the steps of each run.
-        options: those of `rlfd_gym.solve_smd`; its step sizes are three here, (η_w, η_u, η_μ).
+        n_iterations: T, the number of steps of each run.
+        options: those of `rlfd_gym.solve_smd`; here it takes three step sizes, (η_w, η_u, η_μ).
 
     Returns:
         A `Solution` with `mixture` w and `cost` Cw. `upper` and `lower` bound the optimum over the

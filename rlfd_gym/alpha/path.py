@@ -1,34 +1,34 @@
 r"""The regularisation path: exact solutions of one problem along α.
 
-RLfD_α trades two things for each other: with F(c) = the expert's regret under the cost c and
-G(c) = ‖c - ĉ‖²,
+RLfD_α trades two things off against each other. With F(c) = the expert's regret under the cost c
+and G(c) = ‖c - ĉ‖²,
 
     c_α minimises F(c) + α G(c).
 
-**Regret rises with α, distance falls.** Let α < β. That c_α is best for α, and c_β for β, says
+**Regret rises with α, and distance falls.** Let α < β. As c_α is best for α, and c_β for β,
 
     F(c_α) + α G(c_α) ≤ F(c_β) + α G(c_β),        F(c_β) + β G(c_β) ≤ F(c_α) + β G(c_α).
 
 Adding them gives (β - α) (G(c_β) - G(c_α)) ≤ 0; with this, the first gives F(c_α) ≤ F(c_β). For
-answers that are only optimal up to duality gaps ε_α and ε_β the same lines give
+solutions that are only optimal up to duality gaps ε_α and ε_β the same lines give
 G(c_β) ≤ G(c_α) + (ε_α + ε_β)/(β - α) and F(c_α) ≤ F(c_β) + ε_α + α (ε_α + ε_β)/(β - α).
 
 **The ends.** Where the box is not active the apprentice is μ_α = μ_E + 2α (c_α - ĉ). Towards α = 0
 the cost settles at the projection of the prior (`project_prior`), so the departure ‖μ_α - μ_E‖₁
-vanishes in proportion to α: the expert is reproduced. Upwards no entry of c differs from the
-prior, cut to the box, by more than 1/2α, and from some α on μ_α no longer changes what it costs
-under the prior: the prior decides. The path runs from the α at which 1% of the departure is left
-to the one at which all but 0.01% of what the apprentice can gain under the prior is gained.
+vanishes in proportion to α: the expert is reproduced. For large α no entry of c differs from the
+prior, clipped to [-1, 1], by more than 1/2α, and from some α on the cost of μ_α under the prior no
+longer changes: the prior decides. The path runs from the α at which 1% of the departure is left to
+the one at which the apprentice has gained all but 0.01% of what it can gain under the prior.
 
-**Regret and sampled experts.** F(c) = min over u of <μ_E, q> - min q, q = c - Tγᵀu. For the
-occupancy of a policy that is <μ_E, c> - ρ*_c. An expert estimated from samples starts where Tγ μ_E
-says, not at ν₀; <μ_E, c> - ρ*_c may then be negative; the quantity that is reported, and monotone
-in α, is the regret from the expert's own start.
+**Regret and sampled experts.** F(c) = min over u of <μ_E, q> - min q with q = c - Tγᵀu. For the
+occupancy of a policy this is <μ_E, c> - ρ*_c. An expert estimated from samples starts where Tγ μ_E
+says, not at ν₀, and <μ_E, c> - ρ*_c may then be negative. The quantity we report, which is
+monotone in α, is the regret from the expert's own start.
 
 **Every point is solved from scratch.** An interior point method gains nothing from a neighbour's
-solution, which lies at the border. Keeping PIQP's factorisation pattern and scaling (its `update`)
-was tried: the scaling of one α is so wrong for another that it takes ten times as many steps.
-Thirty points of the paper's problems take a fifth of a second.
+solution, which lies on the boundary. Keeping PIQP's factorisation pattern and scaling (its
+`update`) was tried: the scaling of one α is so wrong for another that it takes ten times as many
+steps. Thirty points of the paper's problems take a fifth of a second.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.solvers.incumbent import GAP
 
-SMALLEST, LARGEST = 1e-9, 1e4  # where the ends are looked for; at the larger no cost differs from the prior by 1e-4
-REPRODUCED = 1e-2  # of the departure that the prior would cause
-DECIDED = 1e-4  # of what the apprentice can gain under the prior
-INDIFFERENT = (1e-3, 1.0)  # the ends where expert and prior agree, and every α gives the same
-CLOSE = 1.001  # the ratio of α at which a rule's bisection ends
+SMALLEST, LARGEST = 1e-9, 1e4  # where the ends are sought; at the larger no cost differs from the prior by 1e-4
+REPRODUCED = 1e-2  # the share of the departure under the prior that is left where the path begins
+DECIDED = 1e-4  # the share of the gain under the prior that is missing where the path ends
+INDIFFERENT = (1e-3, 1.0)  # the ends if expert and prior agree, so that every α gives the same
+CLOSE = 1.001  # the ratio of the two α at which a rule's bisection ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +61,12 @@ class PathPoint:
     """The exact solution for one α, and where it stands between expert and prior.
 
     Attributes:
-        alpha: the α.
+        alpha: the α that was solved for.
         solution: the exact solution.
         distance: ‖c - ĉ‖, the learned cost's distance from the prior.
         regret: the expert's regret under the learned cost.
-        departure: ‖μ_A - μ_E‖₁, the apprentice's from the expert: twice the share of time that
-            they spend differently.
+        departure: ‖μ_A - μ_E‖₁, how far the apprentice departs from the expert: twice the share
+            of time that they spend differently.
     """
 
     alpha: float
@@ -77,7 +77,7 @@ class PathPoint:
 
     @property
     def duality_gap(self) -> float:
-        """How far from optimal the solution is at most."""
+        """The largest amount by which the solution can fail to be optimal."""
         return self.solution.duality_gap
 
     @property
@@ -88,7 +88,7 @@ class PathPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlphaPath(Sequence[PathPoint]):
-    """Exact solutions of one problem for ascending α: a sequence of `PathPoint`.
+    """Exact solutions of one problem in the order of ascending α: a sequence of `PathPoint`.
 
     Attributes:
         problem: the problem; its own α plays no part.
@@ -105,15 +105,15 @@ class AlphaPath(Sequence[PathPoint]):
     def __getitem__(self, index: slice) -> tuple[PathPoint, ...]: ...
 
     def __getitem__(self, index: int | slice) -> PathPoint | tuple[PathPoint, ...]:
-        """The point at an index, or the points of a slice."""
+        """Return the point at an index, or the points of a slice."""
         return self.points[index]
 
     def __len__(self) -> int:
-        """How many points there are."""
+        """Return the number of points."""
         return len(self.points)
 
     def __repr__(self) -> str:
-        """Say from which α to which the path goes."""
+        """Name the number of points, the range of α and the size of the problem."""
         first, last = self.points[0].alpha, self.points[-1].alpha
         return f"AlphaPath({len(self)} points, alpha {first:.3g} to {last:.3g}, {self.problem.n_pairs} pairs)"
 
@@ -123,9 +123,9 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
 
     Args:
         problem: the learning problem; its own α plays no part.
-        alphas: positive numbers, in any order. By default both ends are found, see the module's
-            docstring, and the rest lies between them at equal ratios.
-        n_points: how many, if `alphas` are not given.
+        alphas: positive numbers, in any order. By default both ends are found (see the module's
+            docstring) and the other points lie between them at equal ratios.
+        n_points: the number of points if `alphas` is not given.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -148,7 +148,7 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
 
 
 def solve_at(problem: RLfDProblem, alpha: float) -> PathPoint:
-    """Solve for one α and measure."""
+    """Solve exactly for one α, and measure where the solution stands."""
     solution = solve_exact(problem.with_alpha(alpha))
     assert solution.value is not None
     slack = solution.cost - problem.mdp.flow_transpose(solution.value)
@@ -162,11 +162,12 @@ def solve_at(problem: RLfDProblem, alpha: float) -> PathPoint:
 
 
 def _ends(problem: RLfDProblem) -> tuple[float, float]:
-    """The α below which the expert is reproduced, and the one above which the prior decides."""
+    """Find the α below which the expert is reproduced, and that above which the prior decides."""
     prior = np.clip(problem.prior, -1.0, 1.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # so far out a gap may stay open, which is allowed for below
+        warnings.simplefilter("ignore", RuntimeWarning)  # so far out a gap may stay open: see `allowed`
         both = solve_at(problem, SMALLEST), solve_at(problem, LARGEST)
+    # What the apprentice can gain under the prior, and how much of it may be missing.
     last = both[1]
     least = float(prior @ last.solution.occupancy)
     gain = float(prior @ problem.expert) - least

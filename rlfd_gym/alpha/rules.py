@@ -1,26 +1,27 @@
 r"""Rules that choose α from a path (`select_alpha`): what each assumes, and when it misleads.
 
-* `"regret-budget"`: you know how suboptimal the expert may be. The budget is a share of the cost
-  range, by which is meant how far the best and the worst policy are apart under the prior. The
-  largest α whose cost keeps the expert's regret within the budget; monotone, so by bisection. It
-  does not look at the noise in the data, and with few demonstrations part of the regret is not the
-  expert's but the sample's. With a budget larger than the regret under the prior itself it hands
-  everything to the prior, right or wrong.
-* `"discrepancy"`: the expert is as good as it gets, and only sampling blurs it (Morozov's
-  principle). The smallest α on the path at which the departure reaches the noise of μ̂_E, measured
-  as its bootstrap standard error (`occupancy_noise`). In ℓ1-norm the departure nearly always rises
-  with α, but need not; the first crossing is taken. The rule knows nothing of an expert who is
-  consistently wrong: with many demonstrations it imitates the expert. And the departure that is
-  allowed is spent on what the prior dislikes, which need not be where the noise is.
-* `"l-curve"`: nothing is known. The corner of the trade-off between F and G. Both fall on a convex
-  curve whose slope at c_α is dF/dG = -α, so the point farthest below the chord between the path's
-  ends is where α is the chord's slope,
+* `"regret-budget"` assumes that you know how suboptimal the expert may be. The budget is a share
+  of the cost range, which is how far apart the best and the worst policy are under the prior. The
+  rule takes the largest α whose cost keeps the expert's regret within the budget. It finds this α
+  by bisection, as the regret is monotone. It does not look at the noise in the data, and with few
+  demonstrations part of the regret is not the expert's but the sample's. If the budget is larger
+  than the regret under the prior itself, the rule hands everything to the prior, right or wrong.
+* `"discrepancy"` assumes that the expert is as good as it gets, and that only sampling blurs it
+  (Morozov's principle). The rule takes the smallest α on the path at which the departure reaches
+  the noise of μ̂_E, measured as its bootstrap standard error (`occupancy_noise`). In ℓ1-norm the
+  departure nearly always rises with α, but need not; the first crossing is taken. The rule knows
+  nothing of an expert that is consistently wrong: with many demonstrations it imitates the expert.
+  And the departure that is allowed is spent on what the prior dislikes, which need not be where
+  the noise is.
+* `"l-curve"` assumes nothing. The rule takes the corner of the trade-off between F and G. They lie
+  on a convex curve whose slope at c_α is dF/dG = -α, so the point farthest below the chord between
+  the path's ends is where α is the chord's slope,
 
-      α = (F_last - F_first) / (G_first - G_last),
+      α = (F_last - F_first) / (G_first - G_last).
 
-  where one more per cent of the distance is worth one per cent of the regret. (On logarithmic
-  axes, where such corners are often looked for, this curve has none: its slope there, -F/αG up to
-  a factor, goes from 0 to -∞ and it bends away from the origin.) The rule weighs expert and prior
+  There one more per cent of the distance is worth one per cent of the regret. (On logarithmic
+  axes, where such corners are often sought, this curve has none: its slope there, -F/αG up to a
+  factor, goes from 0 to -∞, and it bends away from the origin.) The rule weighs expert and prior
   alike, whatever they deserve.
 """
 
@@ -43,10 +44,10 @@ class AlphaChoice:
     """The α that a rule chose, what is learned with it, and why.
 
     Attributes:
-        alpha: the α.
+        alpha: the chosen α.
         solution: what is learned with it.
         rule: the rule, as it was given.
-        reason: why, in a sentence.
+        reason: why the rule chose this α, in a sentence.
     """
 
     alpha: float
@@ -57,10 +58,7 @@ class AlphaChoice:
 
 @dataclass(frozen=True)
 class Rule:
-    """An entry of `RULES`.
-
-    What a rule takes, and how it chooses a point of a path and says why.
-    """
+    """An entry of `RULES`: what a rule takes, how it chooses a point of a path and says why."""
 
     choose: Callable[[AlphaPath, float], tuple[PathPoint, str]]
     parameter: str | None = None
@@ -77,8 +75,8 @@ def select_alpha(
     Args:
         path: from `alpha_path`. Its points bracket the answer, which is then found to 0.1% with
             further exact solves.
-        rule: "regret-budget", "discrepancy" or "l-curve"; the first two may bring their number
-            along, as in "regret-budget:0.05" and "discrepancy:0.2".
+        rule: "regret-budget", "discrepancy" or "l-curve"; the first two may include their number,
+            as in "regret-budget:0.05" and "discrepancy:0.2".
         budget: for "regret-budget", the regret that the expert may have, as a share of the cost
             range.
         noise: for "discrepancy", how far the expert's occupancy may be off in ℓ1-norm; see
@@ -91,8 +89,8 @@ def select_alpha(
         >>> round(choice.alpha, 1)
         1.9
         >>> print(choice.reason)  # doctest: +NORMALIZE_WHITESPACE
-        alpha = 1.88 is the largest at which the expert's regret, 0.0454, is within the budget of 5% of the cost range
-        0.909
+        alpha = 1.88 is the largest at which the expert's regret, 0.0454, is within the budget
+        of 5% of the cost range 0.909
     """
     if not isinstance(path, AlphaPath):
         raise TypeError(f"path must be what alpha_path returns, got {type(path).__name__}")
@@ -129,9 +127,9 @@ def parse_rule(rule: str) -> tuple[str, float | None]:
 
 
 def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[PathPoint | None, PathPoint | None]:
-    """The last α at which something holds, and the first above at which it does not.
+    """Find the last point at which something holds, and the next, at which it does not.
 
-    `None` beyond the path's ends.
+    A point that would lie beyond the path's ends is `None`.
     """
     number = next((k for k, point in enumerate(path) if not holds(point)), len(path))
     if number == 0:
@@ -142,9 +140,9 @@ def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[Path
 
 
 def _within_budget(path: AlphaPath, budget: float) -> tuple[PathPoint, str]:
-    """The largest α whose cost keeps the expert's regret within the budget."""
+    """Choose the largest α whose cost keeps the expert's regret within the budget."""
     spread = policy_spread(path.problem.mdp, np.clip(path.problem.prior, -1.0, 1.0))
-    limit = max(budget * spread, GAP)  # the solver cannot tell less from nothing
+    limit = max(budget * spread, GAP)  # the solver cannot tell a smaller regret from zero
     what = f"the budget of {100 * budget:.3g}% of the cost range {spread:.3g}"
 
     def holds(point: PathPoint) -> bool:
@@ -157,7 +155,7 @@ def _within_budget(path: AlphaPath, budget: float) -> tuple[PathPoint, str]:
             f"even at the path's largest alpha = {inside.alpha:.3g} the expert's regret, {inside.regret:.3g}, is "
             f"within {what}"
         )
-    if inside is None:  # below the path: towards α = 0 there is no regret
+    if inside is None:  # α is below the path: towards α = 0 the regret vanishes
         inside, _ = bracket(path.problem, solve_at(path.problem, SMALLEST), outside, holds)
     return inside, (
         f"alpha = {inside.alpha:.3g} is the largest at which the expert's regret, {inside.regret:.3g}, is within {what}"
@@ -165,7 +163,7 @@ def _within_budget(path: AlphaPath, budget: float) -> tuple[PathPoint, str]:
 
 
 def _beyond_noise(path: AlphaPath, noise: float) -> tuple[PathPoint, str]:
-    """The smallest α at which the apprentice departs from the expert by as much as the noise."""
+    """Choose the smallest α at which the apprentice departs from the expert by the noise."""
     nearer, reached = _crossing(path, lambda point: point.departure < noise)
     if nearer is None:
         return path[0], (
@@ -184,7 +182,7 @@ def _beyond_noise(path: AlphaPath, noise: float) -> tuple[PathPoint, str]:
 
 
 def _corner(path: AlphaPath, _: float) -> tuple[PathPoint, str]:
-    """The point of the trade-off farthest below the chord between the path's ends."""
+    """Choose the point of the trade-off farthest below the chord between the path's ends."""
     if len(path) < 2:
         raise ValueError('rule "l-curve" looks between two ends, so path must have two points at least; got 1')
     first, last = path[0], path[-1]

@@ -1,4 +1,4 @@
-"""Who solves it: exact programs, the matrix-free method, and Algorithm 1 in `smd`."""
+"""Solvers: exact programs, the matrix-free method, and Algorithm 1 in `smd`."""
 
 from __future__ import annotations
 

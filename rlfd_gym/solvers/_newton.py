@@ -1,6 +1,6 @@
 """Compiled loops over the pairs for the matrix-free solver (`rlfd_gym.solvers.matrix_free`).
 
-P comes as CSR arrays.
+The transition matrix P is passed as the three arrays of its CSR format.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 @numba.njit(cache=True, nogil=True)
 def prox(z, anchor, expert, prior, curvature, tau, raw, occupancy, slopes):
-    """The prox step of every pair before and after its cut at zero, and its derivative in z."""
+    """Compute every pair's prox step, before and after clipping at 0, and its derivative in z."""
     for i in range(z.size):
         raw[i], slope = _prox_one(z[i], anchor[i], expert[i], prior[i], curvature, tau)
         occupancy[i] = max(raw[i], 0.0)
@@ -20,7 +20,10 @@ def prox(z, anchor, expert, prior, curvature, tau, raw, occupancy, slopes):
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _prox_one(z, anchor, expert, prior, curvature, tau):
-    """The prox of one pair: three pieces, depending on whether the cost is inside its box."""
+    """Return the prox step m of one pair and its slope.
+
+    It has three pieces, depending on where the cost is with respect to its box.
+    """
     m = (curvature * tau * (z - prior) + tau * expert + curvature * anchor) / (curvature + tau)
     cost = z - (m - anchor) / tau
     if cost > 1.0:
@@ -32,9 +35,9 @@ def _prox_one(z, anchor, expert, prior, curvature, tau):
 
 @numba.njit(cache=True, nogil=True)
 def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
-    """A step at which the directional derivative has fallen to a tenth.
+    """Return a step length at which the directional derivative has fallen to a tenth.
 
-    Safeguarded Newton on a monotone function.
+    It is found by a safeguarded Newton method, as the derivative is a monotone function.
     """
     length, low, high, first = 0.0, 0.0, np.inf, 0.0
     for trial in range(32):
@@ -62,7 +65,10 @@ def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
 
 @numba.njit(cache=True, nogil=True)
 def wake_idle_states(state_starts, raw, slopes, nominal):
-    """Give each state without active pairs a slope for its nearest: T D Tᵀ is not singular then."""
+    """Give each state without active pairs a slope at its most nearly active one.
+
+    With these slopes T D Tᵀ is not singular.
+    """
     for s in range(state_starts.size - 1):
         best, idle = state_starts[s], True
         for i in range(state_starts[s], state_starts[s + 1]):
@@ -75,9 +81,9 @@ def wake_idle_states(state_starts, raw, slopes, nominal):
 
 @numba.njit(cache=True, nogil=True)
 def blend(old, new, expert, prior, curvature):
-    """How far to go from one occupancy to another for the best lower bound.
+    """Return how far to go from one occupancy to another for the best lower bound.
 
-    Bisection on its derivative.
+    It is found by bisection on the derivative of the bound.
     """
     low, high = 0.0, 1.0
     for trial in range(20):
@@ -97,7 +103,7 @@ def blend(old, new, expert, prior, curvature):
 
 @numba.njit(cache=True, nogil=True)
 def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
-    """The diagonal of T D Tᵀ."""
+    """Return the diagonal of T D Tᵀ."""
     diagonal = np.zeros(state_starts.size - 1)
     scale = 1.0 / (1.0 - discount) ** 2
     for s in range(diagonal.size):
@@ -137,12 +143,12 @@ def _normal_product(data, indices, indptr, state_starts, discount, weights, ridg
 
 @numba.njit(cache=True, nogil=True)
 def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x, goal, limit):
-    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs from the given x, in place, until
-    ‖residual‖₁ ≤ goal.
+    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs, in place, until ‖residual‖₁ ≤ goal.
 
-    Jacobi preconditioner; returns the number of products. `share` is 1/Σr, or 0 to leave the last
-    term out.
+    The method starts at the given x and uses a Jacobi preconditioner. `share` is 1/Σr, or 0 to
+    leave the last term out. Returns the number of products.
     """
+    # The residual of the given x, its size, and the first direction p.
     n = rhs.size
     diagonal = normal_diagonal(data, indices, indptr, state_starts, discount, weights)
     r, p, ap = rhs.copy(), np.empty(n), np.empty(n)
@@ -164,6 +170,7 @@ def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, 
             bend += p[s] * ap[s]
         if not bend > 0.0:
             break
+        # Move along p, then find the next direction.
         length = rz / bend
         new, size = 0.0, 0.0
         for s in range(n):

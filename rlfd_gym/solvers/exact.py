@@ -1,30 +1,30 @@
 r"""Exact solutions of RLfD_α, each with the bounds that prove it.
 
-**Promises.** "qp" closes the duality gap to `GAP` max(1, upper); "matrix-free", see
-`rlfd_gym.solvers.matrix_free`, to 1% of the value of the problem (or `GAP`, if that is more). A
-`RuntimeWarning` names the gap where a promise was not kept.
+**Promises.** "qp" closes the duality gap to `GAP` max(1, upper). "matrix-free" (see
+`rlfd_gym.solvers.matrix_free`) closes it to 1% of the value of the problem, or to `GAP` if that is
+more. If a promise was not kept, a `RuntimeWarning` names the gap.
 
 **"auto"** predicts the work of the factorisation from the transitions: k² multiplications for a
 pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee order, a
-crude bound on the fill-in. Grids fill in little, random graphs with a few thousand states are
-nearly dense. Where that says seconds and there are at most `QP_PAIRS` pairs, the program is
-solved; elsewhere the matrix-free method's quick part is tried, and where it stalls, the program if
-it is affordable, and the slow part if not.
+crude bound on the fill-in. Grids fill in little; random graphs with a few thousand states are
+nearly dense. If the prediction is a matter of seconds and there are at most `QP_PAIRS` pairs, the
+program is solved. Otherwise the quick part of the matrix-free method is tried. If that stalls, the
+program is solved if it is affordable, and the slow part of the matrix-free method is used if not.
 
 **α = 0.** The lower bound of μ is -‖μ_E - μ‖₁ - ‖Tγ(μ_E - μ)‖₁, so μ = μ_E is the only optimal
 occupancy, and every cost under which the expert is optimal is as good as another: all have the
-value 0. "qp", and so "auto" on problems that are quick, solves the linear program, and as an
-interior point method returns a cost from the middle of the set, which tells the expert's actions
-from others as clearly as the box allows. "matrix-free", and "auto" on the rest, return the
-constant cost nearest to the prior: optimal for certain, at any size, and of no further use. Of all
-the costs that explain the expert, `project_prior` finds the one nearest to the prior, the limit of
-the solutions as α → 0.
+value 0. "qp", and so "auto" on problems that are quick, solves the linear program. As an interior
+point method it returns a cost from the middle of the set, which tells the expert's actions from
+others as clearly as the box allows. "matrix-free", and "auto" on all other problems, return the
+constant cost nearest to the prior, which is certainly optimal, at any size, and of no further use.
+Of all the costs that explain the expert, `project_prior` finds the one nearest to the prior, the
+limit of the solutions as α → 0.
 
-**`regulariser="l1"`** makes it a linear program ("lp", by HiGHS, see `rlfd_gym.solvers.lp`), which
-ends at a vertex and closes the gap to rounding; the promise is `GAP`, as for "qp". "auto" takes it
-at any size, since the matrix-free method knows the quadratic only: on grids 400 pairs take about
-20 ms, 40,000 about 4 s and 250,000 about 25 s. At α = 0 the regularisers coincide and "auto" does
-what it does for "l2".
+**`regulariser="l1"`** makes the problem a linear program ("lp", by HiGHS, see
+`rlfd_gym.solvers.lp`), whose solution is a vertex and closes the gap to rounding; the promise is
+`GAP`, as for "qp". "auto" takes it at any size, because the matrix-free method only knows the
+quadratic penalty: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250,000 about 25 s. At
+α = 0 the regularisers coincide and "auto" does what it does for "l2".
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ AFFORDABLE_WORK = 1e10  # a minute or two
 
 
 def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
-    """Solve RLfD_α and prove it.
+    """Solve RLfD_α and prove the solution by bounds.
 
     Args:
         problem: the learning problem. The expert may be an occupancy or an estimate of one.
         method: "qp" (interior point with factorisations, to 1e-6), "matrix-free" (to 1% of the
             value; "first-order" is its name in version 0.1), or "auto", which chooses by the
             structure of the transitions; see the module's docstring, also for α = 0. With
-            `regulariser="l1"` there is "lp" (to 1e-6), which "auto" takes, too.
+            `regulariser="l1"` the choice is between "lp" (to 1e-6) and "auto", which takes it.
 
     Returns:
         A solution whose `method` says what was used. `n_iterations` counts the interior point
-        steps of "qp" and "lp", or the products with the matrix of "matrix-free".
+        steps of "qp" and "lp", or the matrix-vector products of "matrix-free".
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -90,9 +90,9 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
 
 
 def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
-    """Improve `best` by a method, or by one chosen by structure.
+    """Improve `best` by the given method, or for "auto" by one chosen by structure.
 
-    Returns what was used, its iterations, its promise.
+    Returns the name of what was used, its number of iterations and its promise.
     """
     problem = best.problem
     if problem.regulariser == "l1" and (method == "lp" or problem.alpha > 0):
@@ -110,6 +110,7 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
         if best.keeps(to_rounding) or problem.alpha == 0:
             return "qp", iterations, to_rounding
         return "qp, then matrix-free", iterations + matrix_free.improve(best, to_rounding), to_rounding
+    # "auto" on a large problem: the quick part first, then the program or the slow part.
     products = matrix_free.newton(best, to_a_percent)
     if best.keeps(to_a_percent):
         return "matrix-free", products, to_a_percent
@@ -119,7 +120,10 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
 
 
 def _imitate(best: Incumbent) -> int:
-    """α = 0 in closed form: q = 0 because Tγᵀ1 = 1, so upper = 0; and d = 0, so lower = 0."""
+    """Offer the closed form for α = 0: a constant cost and value, and the expert's occupancy.
+
+    Here q = 0 because Tγᵀ1 = 1, so upper = 0; and d = 0, so lower = 0.
+    """
     problem = best.problem
     constant = float(np.clip(problem.prior.mean(), -1.0, 1.0))
     best.offer(np.full(problem.mdp.n_pairs, constant), np.full(problem.mdp.n_states, constant), problem.expert)
@@ -127,7 +131,7 @@ def _imitate(best: Incumbent) -> int:
 
 
 def warn_about_gap(solution: Solution, goal: float) -> None:
-    """Say so, to the caller of the public function, where the promise was not kept."""
+    """Warn the caller of the public function if the promise was not kept."""
     if solution.duality_gap > goal * (1 + 1e-9):
         warnings.warn(
             f"{solution.method}: the duality gap is {solution.duality_gap:.2g}, not {goal:.2g} as promised; the bounds "

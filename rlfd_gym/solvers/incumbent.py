@@ -1,10 +1,9 @@
-"""The best certified bounds so far.
+"""The incumbent: the best certified bounds that any method has found so far.
 
-Whatever is proposed is brought into the boxes and the simplex, and judged.
-
-The bounds of `RLfDProblem.bounds` hold for every point there, so no method has to be trusted.
-`upper` depends on the cost and the value only, `lower` on the occupancy only, so the best of each
-are kept separately.
+Whatever a method proposes is brought into the boxes and the simplex, and judged there. The bounds
+of `RLfDProblem.bounds` hold for every point of these sets, so no method has to be trusted. `upper`
+depends only on the cost and the value, `lower` only on the occupancy, so the best of each are kept
+separately.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.occupancy import occupancy_of, policy_of
 from rlfd_gym.problem.problem import RLfDProblem
 
-GAP = 1e-6  # what the programs promise, for a value up to one
-PERCENT = 0.01  # of the value, which the matrix-free method promises
+GAP = 1e-6  # the duality gap that the programs promise, for a value up to one
+PERCENT = 0.01  # the duality gap that the matrix-free method promises, as a share of the value
 
 Promise = Callable[[float, float], float]
-"""From (upper, lower) to the largest duality gap that keeps it."""
+"""A function from (upper, lower) to the largest duality gap that keeps the promise."""
 
 
 def to_rounding(upper: float, lower: float) -> float:
-    """The promise of the programs: `GAP`, relative to the value where that exceeds one."""
+    """Return the promise of the programs: `GAP`, relative to the value where that exceeds one."""
     return GAP * max(1.0, upper)
 
 
 def to_a_percent(upper: float, lower: float) -> float:
-    """The promise of the matrix-free method: 1% of the value, or `GAP` if that is more."""
+    """Return the promise of the matrix-free method: 1% of the value, or `GAP` if that is more."""
     return max(GAP, PERCENT * lower)
 
 
@@ -48,18 +47,18 @@ class Incumbent:
 
     @property
     def gap(self) -> float:
-        """upper - lower."""
+        """The duality gap, upper - lower."""
         return self.upper - self.lower
 
     def keeps(self, promise: Promise) -> bool:
-        """Whether the gap is as small as promised."""
+        """Return whether the gap is as small as promised."""
         return self.gap <= promise(self.upper, self.lower)
 
     def offer(self, cost: FloatArray, value: FloatArray, occupancy: FloatArray) -> float:
-        """Bring a point into the boxes and the simplex, keep what is better than before, return
-        its own gap.
+        """Judge a point, keep what is better than before, and return the point's own gap.
 
-        The value is shifted before it is cut: a constant shift of u changes neither bound.
+        The point is first brought into the boxes and the simplex. The value is shifted before it
+        is clipped, because a constant shift of u changes neither bound.
         """
         c = np.clip(cost, -1.0, 1.0)
         shift = 0.5 * (value.max() + value.min()) if np.abs(value).max() > 1.0 else 0.0
@@ -75,13 +74,17 @@ class Incumbent:
 
 
 def repaired(problem: RLfDProblem, occupancy: FloatArray, tolerance: float) -> FloatArray:
-    """Return the occupancy of an occupancy's own policy, with the flow of the expert."""
+    """Return the occupancy that an occupancy's own policy has with the flow of the expert."""
     mdp = problem.mdp
     return occupancy_of(mdp, policy_of(mdp, occupancy), source=mdp.flow(problem.expert), tolerance=tolerance)
 
 
 def polish(best: Incumbent) -> None:
-    """Offer all combinations of μ repaired, the cost that answers it, and either cost's value."""
+    """Offer the points that repairing the incumbent's occupancy leads to.
+
+    These are all combinations of an occupancy (μ or μ repaired), a cost (the incumbent's or the
+    best answer to one of the occupancies) and the optimal value of that cost.
+    """
     problem = best.problem
     occupancies = [best.occupancy, repaired(problem, best.occupancy, 1e-14)]
     costs = [best.cost, *(problem.best_cost(mu) for mu in occupancies)]

@@ -1,27 +1,27 @@
-r"""RLfD_α with the ℓ1 regulariser as a sparse linear program, for HiGHS.
+r"""Solve RLfD_α with the ℓ1 regulariser as a sparse linear program, by HiGHS.
 
-The box on c and the simplex make the dual a program over occupancies. The best answer c* to μ has
-the slope
+The box on c and the simplex make the dual a program over occupancies. For each pair the best
+answer c* to μ is the slope of a function φᵢ,
 
-    φᵢ'(μ) = -1 for μ < μ_E,i - αᵢ,    ĉᵢ (cut to the box) in between,    +1 for μ > μ_E,i + αᵢ,
+    φᵢ'(μ) = -1 for μ < μ_E,i - αᵢ,  ĉᵢ (clipped to [-1, 1]) in between,  +1 for μ > μ_E,i + αᵢ.
 
-so that φᵢ is convex and piecewise linear, and with the value's box as ‖r‖₁ the problem reads
+So φᵢ is convex and piecewise linear. The box on the value becomes ‖r‖₁, and the problem reads
 
     min over μ ≥ 0, r   Σᵢ φᵢ(μᵢ) + ‖r‖₁     subject to   Tγ(μ - μ_E) + r = 0,   Σ r = 0.
 
-The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ = μ_E + a + b - e,
-|a| ≤ αᵢ, it is a program of S + 1 rows, whatever the number of pairs. The multipliers (y, t) of
-its rows give the value u = y + t, and the best cost that is compatible with y is read off:
+The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ = μ_E + a + b - e with
+|a| ≤ αᵢ, the program has S + 1 rows, whatever the number of pairs. The multipliers (y, t) of its
+rows give the value u = y + t, and the best cost that is compatible with y is read off:
 αᵢ|c - ĉᵢ| + μ_E,i c is least over c ≥ (Tγᵀy)ᵢ at the larger of (Tγᵀy)ᵢ and
 
-    ĉᵢ (cut to the box)   where μ_E,i ≤ αᵢ,        -1   elsewhere.
+    ĉᵢ (clipped to [-1, 1])   where μ_E,i ≤ αᵢ,        -1   elsewhere.
 
-So most entries are the prior's own floating point numbers. Those that HiGHS puts there up to its
-tolerance are within `AT_PRIOR` of the prior and set to it. The interior point method of HiGHS with
-its crossover is used, which ends at a vertex: where many costs are optimal, one of the sparsest
-kind, though not the sparsest of all. For α near the tolerance the crossover may lose its way
-("Unknown"); the dual simplex method, slower on large programs, does not, and is used then. Masses
-are multiplied by n, as they are of the order 1/n and the tolerances are absolute.
+So most entries are exactly the prior's floating point numbers. An entry that HiGHS puts there up
+to its tolerance is within `AT_PRIOR` of the prior and is set to it. The interior point method of
+HiGHS with its crossover ends at a vertex: where many costs are optimal, it finds one of the
+sparsest kind, though not the sparsest of all. For α near the tolerance the crossover may fail
+("Unknown"). The dual simplex method does not, and is used then; it is slower on large programs.
+Masses are multiplied by n, because they are of the order 1/n and the tolerances are absolute.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
 
-AT_PRIOR = 1e-9  # a cost this near to the prior is the prior: ten times the tolerance of the program
-TOLERANCE = 1e-10  # the least that HiGHS takes
+AT_PRIOR = 1e-9  # a cost this near to the prior is set to it: ten times the tolerance
+TOLERANCE = 1e-10  # the smallest that HiGHS accepts
 
 
 def improve(best: Incumbent) -> int:
-    """Improve `best` by HiGHS and, if need be, by repairing its point.
+    """Improve `best` by HiGHS and, if needed, by repairing its point.
 
-    Returns the steps of the method.
+    Returns the number of steps that HiGHS made.
     """
     cost, value, mu, iterations = linear_program(best.problem)
     best.offer(cost, np.clip(value, -1.0, 1.0), mu)
@@ -52,7 +52,7 @@ def improve(best: Incumbent) -> int:
 
 
 def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """(c, u, μ, steps) of RLfD_α with the ℓ1 regulariser.
+    """Solve RLfD_α with the ℓ1 regulariser and return (c, u, μ, steps).
 
     The steps are those of the method that succeeded.
     """
@@ -63,8 +63,10 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
     expert, alpha, prior = n * problem.expert, n * belief.pair_alpha, np.clip(problem.prior, -1.0, 1.0)
     flow, identity = mdp.flow_matrix(), sp.eye_array(n_states)
     far = np.flatnonzero(expert > alpha)  # elsewhere μ cannot be below μ_E - α
+    # The rows over a, b, e (on `far` only), r⁺ and r⁻: Tγ(a + b - e) + r = 0 and Σ r = 0.
     sums = np.repeat([0.0, 1.0, -1.0], [2 * n + far.size, n_states, n_states])
     rows = sp.vstack([sp.hstack([flow, flow, -flow[:, far], identity, -identity]), sums[None, :]])
+    # The bounds of the pieces: |a| ≤ α with μ ≥ 0, b ≥ 0, 0 ≤ e ≤ μ_E - α, r⁺ ≥ 0, r⁻ ≥ 0.
     nothing = np.zeros(n + far.size + 2 * n_states)
     bounds = np.column_stack(
         [
@@ -85,6 +87,7 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
             break
     if result.status != 0:
         raise RuntimeError(f"HiGHS did not solve the linear program of RLfD_α, which has a solution: {result.message}")
+    # Back to μ, and from the multipliers (y, t) to the value and the best cost.
     near, above, below = np.split(result.x[: 2 * n + far.size], [n, 2 * n])
     mu = expert + near + above
     mu[far] -= below

@@ -1,33 +1,33 @@
-r"""RLfD_α for large problems.
-
-Two matrix-free methods that need only products with Tγ and its transpose.
+r"""Solve large problems by two matrix-free methods, which need only products with Tγ and Tγᵀ.
 
 **The dual.** Write a = 2α. Eliminating the cost from the Lagrangian of IO-AL_α leaves a problem in
 the occupancy alone,
 
-    min over μ ≥ 0   h(μ)   subject to   Tγ μ = Tγ μ_E,        hᵢ'(μ) = clip(ĉᵢ + (μᵢ - μ_E,ᵢ)/a, -1, 1):
+    min over μ ≥ 0   h(μ)   subject to   Tγ μ = Tγ μ_E,
+    hᵢ'(μ) = clip(ĉᵢ + (μᵢ - μ_E,ᵢ)/a, -1, 1).
 
-a quadratic around the expert that turns linear where the cost meets its box. The multiplier of the
-flow constraint is the value u, and the cost is read off as c = h'(μ).
+The objective h is a quadratic around the expert that turns linear where the cost meets its box.
+The multiplier of the flow constraint is the value u, and the cost is read off as c = h'(μ).
 
-**1. Proximal Newton** (`newton`), quick where the prior's own policy is nearly right. A proximal
+**1. Proximal Newton** (`newton`) is quick where the prior's own policy is nearly right. A proximal
 point step from μ_k with step τ minimises h(μ) - <u, Tγ μ> + ‖μ - μ_k‖²/2τ. With z = Tγᵀu it
 separates, and its solution max(m, 0) has three pieces:
 
-    m = (aτ(z - ĉ) + τ μ_E + a μ_k) / (a + τ)       where then |z - (m - μ_k)/τ| ≤ 1     (slope aτ/(a+τ))
-    m = μ_k + τ(z - 1)  or  μ_k + τ(z + 1)          where the cost is at its upper or lower bound   (slope τ).
+    m = (aτ(z - ĉ) + τ μ_E + a μ_k) / (a + τ)   where then |z - (m - μ_k)/τ| ≤ 1,  slope aτ/(a+τ)
+    m = μ_k + τ(z - 1)                          where the cost is at its upper bound,     slope τ
+    m = μ_k + τ(z + 1)                          where the cost is at its lower bound,     slope τ.
 
 What remains is a concave, piecewise quadratic problem in u with gradient Tγ(μ_E - μ(u)) and
-generalised Hessian -Tγ D Tγᵀ (D: the slopes, 0 where μ = 0). Each step solves (Tγ D Tγᵀ + damping)
-du = gradient by conjugate gradients and searches the line; as z is linear in the step, a trial
-costs one pass over the pairs. A method of first order would have to guess D as a single number,
-the ratio of its two step sizes. Here nothing is left to guess: the damping falls after a full step
-and rises after a short one, a state without active pairs borrows its most nearly active one, and τ
-grows tenfold when the flow residual no longer is what keeps the gap open. It gives up when
-`PATIENCE` steps have not halved the gap.
+generalised Hessian -Tγ D Tγᵀ (D: the slopes, 0 where μ = 0). Each step solves
+(Tγ D Tγᵀ + damping) du = gradient by conjugate gradients and then searches along du. Because z is
+linear in the step, a trial costs one pass over the pairs. A first-order method would have to guess
+D as a single number, the ratio of its two step sizes. Here nothing is left to guess: the damping
+falls after a full step and rises after a short one, a state without active pairs borrows its most
+nearly active one, and τ grows tenfold when it is no longer the flow residual that keeps the gap
+open. The method gives up when `PATIENCE` steps have not halved the gap.
 
-**2. Interior point** (`interior_point`), for the others. IO-AL_α with a multiplier for each
-inequality,
+**2. Interior point** (`interior_point`) is for the other problems. IO-AL_α has these inequalities,
+each with a multiplier,
 
     c - Tγᵀv ≥ 0 [μ]     1 + c ≥ 0     1 - c ≥ 0     1 + (v - t) ≥ 0 [ρ]     1 - (v - t) ≥ 0 [ω].
 
@@ -36,19 +36,20 @@ because Tγᵀ1 = 1. For the occupancy of a policy they are never active; for an
 samples they can be. Newton's method on the perturbed optimality conditions (Mehrotra's predictor
 and corrector) comes down to one system over the states,
 
-    (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs,     1/Dᵢ = qᵢ/μᵢ + 1/Eᵢ,   E = a + the curvature of the box on c,
-                                                r = ρ/(1 + v - t) + ω/(1 - v + t),
+    (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs,
+    1/Dᵢ = qᵢ/μᵢ + 1/Eᵢ,     E = a + the curvature of the box on c,
+    r = ρ/(1 + v - t) + ω/(1 - v + t).
 
-again solved by conjugate gradients, to a tenth of the complementarity that is left. The number of
-Newton steps hardly depends on the problem; the number of products grows with 1/(1-γ), so discounts
-of 0.99 and more take long.
+It is again solved by conjugate gradients, to a tenth of the complementarity that is left. The
+number of Newton steps hardly depends on the problem; the number of products grows with 1/(1-γ), so
+discounts of 0.99 and more take long.
 
 **Repaired points.** The bounds of `RLfDProblem.bounds` hold for every point in the boxes and the
-simplex, so neither method has to be trusted: whatever they propose is brought there and judged,
-and the best cost-value pair and the best occupancy are kept separately (`Incumbent`), as `upper`
-depends on the former only and `lower` on the latter. Two repairs make the bounds tight early: the
-cost max(Tγᵀu, ĉ - μ_E/a), cut to the box, is the best one for u; and an occupancy is replaced by
-that of its own policy, for which ‖Tγ(μ_E - μ)‖₁ vanishes.
+simplex, so neither method has to be trusted: whatever they propose is brought there and judged.
+The best cost-value pair and the best occupancy are kept separately (`Incumbent`), because `upper`
+depends only on the former and `lower` only on the latter. Two repairs make the bounds tight early.
+The cost max(Tγᵀu, ĉ - μ_E/a), clipped to [-1, 1], is the best one for u. And an occupancy is
+replaced by that of its own policy, for which ‖Tγ(μ_E - μ)‖₁ vanishes.
 """
 
 from __future__ import annotations
@@ -63,15 +64,15 @@ from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
 
 PATIENCE = 8  # proximal Newton steps in which the gap has to halve
-MAX_STEPS = 100  # of either method; neither usually needs half as many
+MAX_STEPS = 100  # of either method; usually neither needs half of them
 MAX_PRODUCTS = 3_000  # conjugate gradient iterations in one Newton step
-BOUNDARY = 0.99  # how much of the way to the boundary an interior point step may go
+BOUNDARY = 0.99  # the share of the way to the boundary that an interior point step may go
 
 
 def improve(best: Incumbent, promise: Promise) -> int:
     """Improve `best` by both parts of the method until it keeps the promise.
 
-    Returns the products with Tγ D Tγᵀ.
+    Returns the number of products with Tγ D Tγᵀ.
     """
     products = newton(best, promise)
     if not best.keeps(promise):
@@ -82,7 +83,7 @@ def improve(best: Incumbent, promise: Promise) -> int:
 def newton(best: Incumbent, promise: Promise) -> int:
     """Improve `best` by proximal Newton steps until it keeps the promise or they stall.
 
-    Returns the products with Tγ D Tγᵀ.
+    Returns the number of products with Tγ D Tγᵀ.
     """
     from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
@@ -97,23 +98,25 @@ def newton(best: Incumbent, promise: Promise) -> int:
     tau = max(10 * a, float(np.sqrt(np.mean(expert**2))))
     damping, products, steps_at_tau = 1e-3, 0, 0
 
-    # The value is needed to the accuracy at which a difference in cost moves μ by its own size,
-    # 1/(n a).
+    # The value is needed to the accuracy 1/(n a), at which a difference in cost moves μ by μ's own
+    # size.
     u = value_iteration(mdp, box_prior, float(np.clip(0.1 / (n * a), 1e-6, 1e-2)))
     z = mdp.flow_transpose(u)
 
     def respond() -> tuple[FloatArray, float]:
+        """Let μ answer z; return the gradient Tγ(μ_E - μ) and its ℓ1-norm, the flow residual."""
         _newton.prox(z, anchor, expert, prior, a, tau, raw, mu, slopes)
         gradient = target - mdp.flow(mu)
         return gradient, float(np.abs(gradient).sum())
 
     def offer_repaired(cost: FloatArray, tolerance: float) -> None:
+        """Offer μ repaired, blended with the best occupancy so far."""
         other = repaired(problem, mu, max(tolerance, 1e-12))
         share = _newton.blend(best.occupancy, other, expert, prior, a)
         best.offer(cost, u, best.occupancy + share * (other - best.occupancy))
 
-    # For a large α the prior, and a mixture of the expert with the policy that the prior asks for,
-    # are nearly optimal.
+    # For a large α the prior is nearly optimal, and so is a mixture of the expert with the policy
+    # that the prior asks for.
     best.offer(box_prior, u, expert)
     gradient, residual = respond()
     offer_repaired(box_prior, 1e-3 * best.gap)
@@ -122,6 +125,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
     while not best.keeps(promise) and len(gaps) <= MAX_STEPS:
         if len(gaps) > PATIENCE and best.gap > 0.5 * gaps[-1 - PATIENCE]:
             break
+        # (Tγ D Tγᵀ + damping) du = gradient, to an accuracy that follows the residual.
         steps_at_tau += 1
         _newton.wake_idle_states(mdp.state_starts, raw, slopes, a * tau / (a + tau))
         ridge = damping * _newton.normal_diagonal(*matrix, slopes)
@@ -129,6 +133,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
         products += _newton.conjugate_gradients(
             *matrix, slopes, ridge, 0.0, gradient, step, forcing * residual, MAX_PRODUCTS
         )
+        # The line search, and the damping by its length.
         z_step = mdp.flow_transpose(step)
         length = _newton.line_search(z, z_step, float(target @ step), anchor, expert, prior, a, tau)
         u = u + length * step
@@ -139,11 +144,13 @@ def newton(best: Incumbent, promise: Promise) -> int:
             damping = min(8.0 * damping, 1.0)
         gradient, residual = respond()
 
+        # The best cost for u, with μ as it is and with μ repaired.
         cost = np.clip(np.maximum(z, floor), -1.0, 1.0)
         own_gap = best.offer(cost, u, mu)
         if residual < 1.0:
             offer_repaired(cost, max(1e-3 * min(residual, best.gap), 1e-2 * promise(best.upper, best.lower)))
         gaps.append(best.gap)
+        # The next proximal point μ_k, and a larger τ, once the flow no longer keeps the gap open.
         elsewhere = max(own_gap - 2 * residual, 0.0)  # what the flow does not explain
         if residual <= max(0.1 * elsewhere, 1e-2 * promise(best.upper, best.lower)) or steps_at_tau >= 40:
             anchor, tau, steps_at_tau = mu.copy(), 10 * tau, 0
@@ -154,7 +161,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
 def interior_point(best: Incumbent, promise: Promise) -> int:
     """Improve `best` by interior point steps until it keeps the promise or they stall.
 
-    Returns the products with Tγ D Tγᵀ.
+    Returns the number of products with Tγ D Tγᵀ.
     """
     problem = best.problem
     mdp, a = problem.mdp, 2 * problem.alpha
@@ -168,28 +175,30 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
         system = _System(problem, point)
         left = system.complementarity
         accuracy = 0.1 * min(1.0, left)
+        # The predictor aims at no complementarity at all.
         step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), accuracy)
         products += count
         length = step.longest(system)
         reached = sum(
             (s + length * ds) @ (m + length * dm) for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)
         )
+        # The corrector centres by how far the predictor came, and allows for second-order terms.
         centring = left / system.size * (reached / left) ** 3
         targets = [centring - s * m - ds * dm for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)]
         step, count = system.step(targets, step.value, accuracy)
         products += count
         length = step.longest(system)
         if length < 1e-4:
-            break  # rounding or a lack of accuracy in the products has taken over
+            break  # rounding, or the inaccuracy of the products, has taken over
         point = point.moved(step, length)
     return products
 
 
 @dataclass(frozen=True)
 class _Point:
-    """An interior point, or a step.
+    """An interior point, or a step: c, v, t, q and the five multipliers.
 
-    C, v, t, q and the five multipliers, in the order of the module's docstring.
+    The multipliers are in the order of the inequalities in the module's docstring.
     """
 
     cost: FloatArray
@@ -200,13 +209,13 @@ class _Point:
 
     @property
     def pairs(self) -> list[tuple[FloatArray, FloatArray]]:
-        """(change of the slack, change of the multiplier) of each inequality, for a step."""
+        """For a step: (change of the slack, change of the multiplier) of each inequality."""
         spread = self.value - self.centre
         slacks = [self.slack, self.cost, -self.cost, spread, -spread]
         return list(zip(slacks, self.multipliers, strict=True))
 
     def longest(self, system: _System) -> float:
-        """The step length that stays inside, at most 1."""
+        """Return the largest step length that stays inside, at most 1."""
         rates = [
             float(np.max(-change / now))
             for here, there in zip(system.pairs, self.pairs, strict=True)
@@ -215,7 +224,7 @@ class _Point:
         return min(1.0, BOUNDARY / max(*rates, 1e-12))
 
     def moved(self, step: _Point, length: float) -> _Point:
-        """The point after a step."""
+        """Return the point after a step of the given length."""
         return _Point(
             self.cost + length * step.cost,
             self.value + length * step.value,
@@ -246,12 +255,14 @@ class _System:
         self.ridge = under / slacks[3] + over / slacks[4]
 
     def step(self, targets: list[FloatArray], guess: FloatArray, accuracy: float) -> tuple[_Point, int]:
-        """Return the step that lets each slack times its multiplier grow, to first order, by its target."""
+        """Return the step that adds its target to each slack times multiplier, to first order.
+
+        The conjugate gradients start at `guess`. Also returns the number of products.
+        """
         from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
         mdp, p = self.mdp, self.mdp.transitions
-        # Eliminate the multipliers of the boxes on c (into E = `bend`) and on v - t (into
-        # r = `ridge`).
+        # Eliminate the multipliers of the boxes: on c into E = `bend`, on v - t into r = `ridge`.
         (_, mu), (s_low, low), (s_high, high), (s_under, under), (s_over, over) = self.pairs
         t_mu, t_low, t_high, t_under, t_over = targets
         box = t_low / s_low - t_high / s_high + self.cost_residual
@@ -282,12 +293,10 @@ class _System:
 
 
 def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
-    """A point well inside, near the best one known.
+    """Return a point well inside, near the best one known.
 
-    Its cost and value shrunk, its occupancy with mass everywhere.
-
-    Shrinking keeps q ≥ 0 and lowering v by a constant raises q by it, so all inequalities hold
-    strictly.
+    Its cost and value are shrunk, and its occupancy has mass everywhere. Shrinking keeps q ≥ 0,
+    and lowering v by a constant raises q by the same constant, so all inequalities hold strictly.
     """
     mdp, n = problem.mdp, problem.mdp.n_pairs
     room = float(np.clip(best.gap, 1e-3, 0.1))

@@ -1,4 +1,4 @@
-"""The prior projected on the costs that make the expert optimal (IRL-IO_ĉ of the paper)."""
+"""Project the prior on the costs that make the expert optimal (IRL-IO_ĉ of the paper)."""
 
 from __future__ import annotations
 
@@ -23,31 +23,33 @@ TELLING = 0.01  # share of the prior's spread between policies below which `proj
 
 
 def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solution:
-    """Find the cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ of the
-    paper).
+    """Find the cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ).
 
         min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
 
-    It always has a solution: under a constant cost every expert is optimal. If the expert is far
-    from optimal under every cost near the prior, the projection drifts towards a constant cost.
-    `stats` says how far:
+    This program always has a solution: under a constant cost every expert is optimal. If the
+    expert is far from optimal under every cost near the prior, the projection drifts towards a
+    constant cost. `stats` says how far:
 
-    * `"surviving_variation"`: the variance of the learned cost over that of the prior (cut to the
-      box). The costs that explain the expert form a convex cone that contains the constants. While
-      the box is not active, Pythagoras therefore holds, var c + ‖c - ĉ‖²/n = var ĉ: this is the
-      share of the prior's variation that survived, between 0 and 1, and free of scale and shift.
-      `nan` for a constant prior.
-    * `"surviving_spread"`: max_π ρ_c - min_π ρ_c relative to the same under the prior: how far
-      apart the learned cost still holds policies. (A cost Tγᵀu varies from pair to pair and yet
-      tells no policies apart.) Below 1% a `RuntimeWarning` is given.
-    * `"regret"`: <μ_E, q> - min q ≥ 0, by how much the expert may fail to be optimal; rounding
-      only, where Tγ μ_E = ν₀.
+    * `"surviving_variation"`: the variance of the learned cost over that of the prior (clipped to
+      [-1, 1]). The costs that explain the expert form a convex cone that contains the constants.
+      While the box is not active, Pythagoras therefore holds, var c + ‖c - ĉ‖²/n = var ĉ. So this
+      is the share of the prior's variation that survived, between 0 and 1, and it does not depend
+      on scale and shift. It is `nan` for a constant prior.
+    * `"surviving_spread"`: max_π ρ_c - min_π ρ_c relative to the same difference under the prior,
+      which says how far apart policies still are under the learned cost. (A cost Tγᵀu varies from
+      pair to pair and yet tells no policies apart.) Below 1% there is a `RuntimeWarning`.
+    * `"regret"`: <μ_E, q> - min q ≥ 0 with q = c - Tγᵀu, by how much the expert may fail to be
+      optimal. Where Tγ μ_E = ν₀, it is rounding only.
 
-    The bounds are those of this program: `upper` = ‖c - ĉ‖² of the returned cost, which satisfies
-    the constraints up to rounding, and `lower` = Σᵢ min over |c'| ≤ 1 of ((c' - ĉᵢ)² - νᵢ
-    c') - ‖Tγ ν‖₁, a lower bound for every ν that is nonnegative where the expert has no mass:
-    subtract <ν, c - Tγᵀu>, which is nonnegative for feasible points, and minimise over the boxes.
-    The occupancy returned is the expert's own.
+    The bounds are those of this program. `upper` is ‖c - ĉ‖² of the returned cost, which satisfies
+    the constraints up to rounding, and
+
+        lower = Σᵢ min over |c'| ≤ 1 of ((c' - ĉᵢ)² - νᵢ c') - ‖Tγ ν‖₁
+
+    is a lower bound for every ν that is nonnegative where the expert has no mass: subtract
+    <ν, c - Tγᵀu>, which is nonnegative for feasible points, and minimise over the boxes. The
+    returned occupancy is the expert's own.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -62,6 +64,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     cost, value, multiplier, iterations = _projection(mdp, guess, taken)
     cost, value = _explaining(mdp, cost, value, taken)
 
+    # The bounds, and what is left of the prior.
     upper = float(np.sum((cost - guess) ** 2))
     lower = projection_bound(mdp, guess, np.where(taken, multiplier, np.maximum(multiplier, 0.0)))
     slack = cost - mdp.flow_transpose(value)
@@ -95,9 +98,9 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
 
 
 def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """(c, u, multiplier of c - Tγᵀu, steps) of IRL-IO_ĉ.
+    """Solve IRL-IO_ĉ and return (c, u, multiplier of q = c - Tγᵀu, steps).
 
-    Q = 0 on the pairs that are taken, q ≥ 0 on the others.
+    The constraints are q = 0 on the pairs that the expert takes and q ≥ 0 on the others.
     """
     n = mdp.n_pairs
     scale = float(np.abs(prior).max()) or 1.0  # all but the box is homogeneous: solve at the scale of the prior
@@ -116,15 +119,16 @@ def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatAr
 
 
 def projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> float:
-    """Bound the squared distance from below, by any ν ≥ 0 where the expert has no mass."""
+    """Bound the squared distance from below, by any ν that is ≥ 0 where the expert has no mass."""
     answer = np.clip(prior + nu / 2, -1.0, 1.0)
     return float(np.sum((answer - prior) ** 2 - nu * answer) - np.abs(mdp.flow(nu)).sum())
 
 
 def _explaining(mdp: TabularMDP, cost: FloatArray, value: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray]:
-    """The constraints of IRL-IO_ĉ made exact.
+    """Make the constraints of IRL-IO_ĉ exact and return (c, u).
 
-    Q = 0 where taken, q ≥ 0 elsewhere, then shrunk into the boxes.
+    The cost is changed so that q = 0 on the pairs taken and q ≥ 0 on the others; then cost and
+    value are shrunk into the boxes.
     """
     z = mdp.flow_transpose(value)
     cost = np.where(taken, z, np.maximum(cost, z))
@@ -133,5 +137,5 @@ def _explaining(mdp: TabularMDP, cost: FloatArray, value: FloatArray, taken: Any
 
 
 def policy_spread(mdp: TabularMDP, cost: FloatArray) -> float:
-    """max_π ρ_c - min_π ρ_c."""
+    """Return max_π ρ_c - min_π ρ_c."""
     return max(0.0, -mdp.optimal(-cost).expected_cost - mdp.optimal(cost).expected_cost)

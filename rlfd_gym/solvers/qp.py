@@ -1,18 +1,18 @@
-r"""RLfD_α as a sparse quadratic program, for PIQP.
+r"""Solve RLfD_α as a sparse quadratic program, by PIQP.
 
-**IO-AL_α is a sparse convex quadratic program** in the cost c and the value u,
+**IO-AL_α is a sparse convex quadratic program** ("qp") in the cost c and the value u,
 
-    min over c ∈ [-1,1]ⁿ, u   α‖c - ĉ‖² + <μ_E, c - Tγᵀu>      subject to   c - Tγᵀu ≥ 0          ("qp", by PIQP)
+    min over c ∈ [-1,1]ⁿ, u   α‖c - ĉ‖² + <μ_E, c - Tγᵀu>      subject to   c - Tγᵀu ≥ 0.
 
-whose multiplier of row i is the apprentice's occupancy μᵢ. The Hessian is diagonal and each row
+The multiplier of row i is the apprentice's occupancy μᵢ. The Hessian is diagonal and each row
 begins with an identity block, which the factorisation eliminates first; what remains is a matrix
 with the pattern of Tγ Tγᵀ, one row per state. As μᵢ is of the order 1/n, the objective is
-multiplied by n: otherwise it drowns in the solver's absolute tolerance.
+multiplied by n: otherwise it would be lost in the solver's absolute tolerance.
 
 If the expert is the occupancy of a policy, Tγ μ_E = ν₀ ≥ 0 and |u| ≤ 1 costs nothing. An expert
-estimated from samples may have negative entries in Tγ μ_E, and u may leave the box that RLfD_α
-has. Because Tγᵀ1 = 1, that box amounts to max u - min u ≤ 2; where this is violated the program is
-solved once more with 0 ≤ u - low ≤ 2, low one more variable.
+estimated from samples may have negative entries in Tγ μ_E, and then u may leave the box that it
+has in RLfD_α. Because Tγᵀ1 = 1, that box amounts to max u - min u ≤ 2. Where this is violated, the
+program is solved once more with 0 ≤ u - low ≤ 2, where low is one more variable.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ PREDICTABLE_WORK = 1e8  # above, the prediction of the work would itself take se
 
 
 def improve(best: Incumbent) -> int:
-    """Improve `best` by PIQP and, if need be, by repairing its points.
+    """Improve `best` by PIQP and, if needed, by repairing its points.
 
-    Returns the interior point steps.
+    Returns the number of interior point steps.
     """
     problem = best.problem
     cost, value, mu, iterations = io_al(problem, spread=False)
@@ -42,9 +42,9 @@ def improve(best: Incumbent) -> int:
         cost, value, mu, iterations = io_al(problem, spread=True)
     if problem.alpha == 0:
         mu = problem.expert  # known: see `rlfd_gym.solvers.exact`
-    # Where the expert never comes, u may be far below -1. Clipping it there keeps c - Tγᵀu ≥ 0;
-    # only for an expert estimated from samples can it be better to shift u, which `offer` does
-    # with values outside the box.
+    # In states that the expert never visits, u may be far below -1. Clipping it there keeps
+    # c - Tγᵀu ≥ 0. Only for an expert estimated from samples can it be better to shift u, which
+    # `offer` does with values outside the box.
     best.offer(cost, np.clip(value, -1.0, 1.0), mu)
     if best.gap > GAP:
         best.offer(cost, value, mu)
@@ -54,7 +54,10 @@ def improve(best: Incumbent) -> int:
 
 
 def io_al(problem: RLfDProblem, *, spread: bool) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """(c, u, μ times n, steps) of IO-AL_α times n, with 0 ≤ u - low ≤ 2 if `spread` is set."""
+    """Solve IO-AL_α times n and return (c, u, μ times n, steps).
+
+    With `spread` the rows 0 ≤ u - low ≤ 2 are added.
+    """
     mdp = problem.mdp
     n, n_states, extra = mdp.n_pairs, mdp.n_states, int(spread)
     # The objective over (c, u, low): n α‖c - ĉ‖² + n <μ_E, c - Tγᵀu>.
@@ -84,9 +87,9 @@ def solve_piqp(
     box: FloatArray,
     tolerance: float = 1e-8,
 ) -> Any:
-    """PIQP's result for min ½ x'Hx + g'x, equal x = 0, lower ≤ rows x ≤ upper, |x| ≤ box.
+    """Minimise ½ x'Hx + g'x subject to equal x = 0, lower ≤ rows x ≤ upper, |x| ≤ box.
 
-    H is diagonal.
+    H is diagonal, and `hessian` is its diagonal. Returns the result of PIQP.
     """
     import piqp  # compiled: loaded only when asked for
 
@@ -106,7 +109,7 @@ def solve_piqp(
         -box,
         box,
     )
-    solver.solve()  # what its verdict is worth shows in the bounds
+    solver.solve()  # its verdict is ignored: the bounds say what the result is worth
     return solver.result
 
 
@@ -114,14 +117,16 @@ def factorisation_work(mdp: TabularMDP) -> float:
     """Predict the multiplications of an interior point step, within a factor of ten."""
     p = mdp.transitions
     row = np.diff(p.indptr).astype(np.float64) + 1
-    by_pairs = 10 * float(row @ row)  # scattered updates, so much slower than those within the factor
+    by_pairs = 10 * float(row @ row)  # scattered, so slower than updates within the factor
     if by_pairs > PREDICTABLE_WORK:
         return by_pairs + mdp.n_states**3 / 3  # the product below would take long: assume the worst
+    # The pattern of Tγ Tγᵀ.
     pattern = sp.csr_array((np.ones(p.nnz, dtype=np.float32), p.indices, p.indptr), shape=p.shape)
     pattern = pattern + sp.csr_array(
         (np.ones(mdp.n_pairs, dtype=np.float32), mdp.pair_states, np.arange(mdp.n_pairs + 1)), shape=p.shape
     )
     graph = sp.coo_matrix(pattern.T @ pattern)
+    # The squared profile in reverse Cuthill-McKee order bounds the fill-in.
     position = np.empty(mdp.n_states, dtype=np.int64)
     position[reverse_cuthill_mckee(sp.csr_matrix(graph), symmetric_mode=True)] = np.arange(mdp.n_states)
     first = np.arange(mdp.n_states)

@@ -5,33 +5,34 @@ occupancies alone. For a prior in the box it reads
 
     min over occupancies μ   <μ, ĉ> + Σᵢ (1 - ĉᵢ) (μᵢ - μ_E,i - α)₊ + (1 + ĉᵢ) (μ_E,i - μᵢ - α)₊
 
-(with Tγ μ = Tγ μ_E, the flow of the expert): the apprentice does what the prior asks for, free of
-charge while its occupancy of each pair is within α of the expert's, and at the largest price that
-a cost in the box allows beyond. So α is a mass: the occupancy per pair by which the expert is not
-to be taken at his word. It is to be compared with the occupancies, which are of the order 1/n, not
-with costs, and the α of "l2" (whose unit is mass per cost) does not carry over. The learned cost
-stays at the prior, exactly, in pairs where the apprentice ends up strictly within the tolerance.
+(with Tγ μ = Tγ μ_E, the flow of the expert). The apprentice does what the prior asks for. This is
+free while its occupancy of each pair is within α of the expert's; beyond, it pays the largest
+price that a cost in the box allows. So α is a mass: the occupancy per pair by which the expert is
+not to be taken at its word. It is to be compared with the occupancies, which are of the order 1/n,
+not with costs, and the α of "l2" (whose unit is mass per cost) does not carry over. The learned
+cost stays at the prior, exactly, in pairs where the apprentice ends up strictly within the
+tolerance.
 
 **A sensible range.** Let μ* be optimal for the prior. Above α = max|μ_E - μ*| (`pinning_alpha`),
 (ĉ, μ*) satisfies all optimality conditions and the learned cost is the prior: nothing is learned.
-Where the expert is estimated from demonstrations, α below the standard error of μ_E,i, about
-sqrt(μ_E,i / N) for N independent draws, learns noise. In between, from a thousandth of
-`pinning_alpha` up to half of it, is where to look. Sparsity need not grow with α: for small α the
-cost has to explain every move of the expert, which a cost that tells hardly anything apart does,
-too, and if the prior is mostly constant such a cost equals it in most pairs.
+If the expert is estimated from demonstrations, an α below the standard error of μ_E,i, about
+sqrt(μ_E,i / N) for N independent draws, learns noise. The range to look at lies in between, from a
+thousandth of `pinning_alpha` up to half of it. Sparsity need not grow with α. For small α the cost
+has to explain every move of the expert. A cost that tells hardly anything apart does this, too,
+and if the prior is mostly constant, such a cost equals it in most pairs.
 
-**Reweighted ℓ1** (Candès, Wakin and Boyd, 2008) is a practical stand-in for the ℓ0 norm, the
+**Reweighted ℓ1** (Candès, Wakin and Boyd, 2008) is a practical substitute for the ℓ0 norm, the
 number of pairs that differ. Each round solves the linear program with
 
-    αᵢ = α / (|cᵢ - ĉᵢ| + δ),      c from the round before (αᵢ = α in the first),
+    αᵢ = α / (|cᵢ - ĉᵢ| + δ),      c from the round before (αᵢ = α in the first).
 
-so that pairs already changed get cheaper to change and untouched ones 1/δ times dearer than in the
-first round. As the logarithm lies below its tangents, no round raises
+So pairs that have changed become cheaper to change, and untouched ones become 1/δ times as
+expensive as in the first round. Because the logarithm lies below its tangents, no round raises
 
-    α Σᵢ log(|cᵢ - ĉᵢ| + δ) + the expert's regret under c,
+    α Σᵢ log(|cᵢ - ĉᵢ| + δ) + the expert's regret under c.
 
-a problem that is not convex: the rounds end at a point from which they do not get away, not at a
-proven optimum.
+This objective is not convex: the rounds end at a point that they no longer leave, not at a proven
+optimum.
 """
 
 from __future__ import annotations
@@ -51,28 +52,28 @@ from rlfd_gym.solvers.lp import AT_PRIOR
 
 
 def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1) -> Solution:
-    """Reweighted ℓ1: a cost that differs from the prior in few pairs.
+    """Find a cost that differs from the prior in few pairs, by reweighted ℓ1.
 
     Args:
-        problem: with `regulariser="l1"`, alpha > 0 and no weights of its own; see the module's
-            docstring on its alpha.
-        n_rounds: linear programs to solve at most; the first is `solve_exact(problem)`. It ends
-            when the cost does not change any more.
+        problem: a problem with `regulariser="l1"`, alpha > 0 and no weights of its own. The
+            module's docstring says what its alpha means.
+        n_rounds: the largest number of linear programs to solve; the first is
+            `solve_exact(problem)`. The rounds end when the cost no longer changes.
         delta: δ, the size of a change that counts as a change. Small values freeze what the first
             round has found.
 
     Returns:
         The solution of the last linear program. **`upper`, `lower` and the gap are those of that
         program**, the problem with the weights in `stats["weights"]`: they prove that the round
-        was solved, and say nothing about ℓ0 or about the logarithms above. `stats` also has, per
-        round, `"objective"`, the sum of logarithms plus regret, and `"at_prior"`, the share of
+        was solved, and say nothing about ℓ0 or about the logarithms above. For each round, `stats`
+        also has `"objective"`, the sum of logarithms plus regret, and `"at_prior"`, the share of
         pairs exactly at the prior.
 
     Example:
         >>> import gymnasium as gym, rlfd_gym
         >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
         >>> expert = rlfd_gym.noisy_expert(env.mdp, env.cost, 0.3)
-        >>> prior = np.where(env.cost > 0, 0.0, env.cost)                             # knows no obstacles
+        >>> prior = np.where(env.cost > 0, 0.0, env.cost)  # knows no obstacles
         >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert, prior, alpha=0.005, regulariser="l1")
         >>> solution = solve_reweighted(problem)
         >>> first, *_, last = solution.stats["at_prior"]
@@ -103,7 +104,7 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
         at_prior.append(share_at_prior(problem, cost))
         if np.abs(cost - before).max() <= AT_PRIOR:
             break
-        next_weights = 1.0 / (moved + size)
+        next_weights = 1.0 / (moved + size)  # αᵢ = α / (|cᵢ - ĉᵢ| + δ)
     return replace(
         solution,
         method="reweighted-l1",
@@ -112,22 +113,21 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
 
 
 def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
-    """The share of pairs whose cost is exactly the prior, cut to the box.
+    """Return the share of pairs whose cost is exactly the prior, clipped to [-1, 1].
 
-    To 1e-9, ten times HiGHS' tolerance.
+    Costs within 1e-9 of it count as equal: ten times the tolerance of HiGHS.
     """
     c = problem.mdp.pairs(cost, "cost")
     return float(np.mean(np.abs(c - np.clip(problem.prior, -1.0, 1.0)) <= AT_PRIOR))
 
 
 def pinning_alpha(problem: RLfDProblem) -> float:
-    """An α above which `regulariser="l1"` returns the prior itself.
+    """Return an α above which `regulariser="l1"` gives the prior itself: max|μ_E - μ*|.
 
-    Max|μ_E - μ*|, μ* optimal for the prior.
-
-    Where several occupancies are optimal for the prior, as where actions make no difference, a
-    smaller α may do. For an expert estimated from samples, μ* is optimal under the flow Tγ μ_E
-    that he has. Found by the linear program at α = 1, which no |μ_E,i - μᵢ| exceeds.
+    Here μ* is optimal for the prior. If several occupancies are, as where actions make no
+    difference, a smaller α may do. For an expert estimated from samples, μ* is optimal among the
+    occupancies with the expert's flow Tγ μ_E. It is found by the linear program at α = 1, which no
+    |μ_E,i - μᵢ| exceeds.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped

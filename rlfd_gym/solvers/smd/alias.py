@@ -1,7 +1,8 @@
 """Alias tables: samples from a fixed distribution in constant time (Walker; built as Vose does).
 
-A table is a run of slots. A uniform draw in [0, 1) times the number of slots picks one with its
-integer part, and the rest decides between the slot's own outcome and its alias.
+A table is a row of slots. A uniform draw in [0, 1) is multiplied by the number of slots. The
+integer part of the product picks a slot, and the rest decides between the slot's own outcome and
+its alias.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SLOT = np.dtype([("threshold", "f8"), ("keep", "i4"), ("alias", "i4")])
 
 
 def distribution_table(weights: FloatArray) -> np.ndarray[Any, Any]:
-    """The table of one distribution, over the entries with positive weight."""
+    """Build the table of one distribution, over the entries with positive weight."""
     support = np.flatnonzero(weights > 0).astype(np.int32)
     slots = aligned(len(support), SLOT)
     scratch = np.empty(len(support)), np.empty(len(support), np.int64)
@@ -27,7 +28,7 @@ def distribution_table(weights: FloatArray) -> np.ndarray[Any, Any]:
 
 
 def row_tables(matrix: sp.csr_array) -> np.ndarray[Any, Any]:
-    """One table per row of a sparse matrix, in the places of the row's entries."""
+    """Build one table per row of a sparse matrix, in the positions of the row's entries."""
     slots = aligned(matrix.nnz, SLOT)
     _fill_rows(slots, matrix.indptr, matrix.indices, matrix.data)
     return slots
@@ -35,10 +36,7 @@ def row_tables(matrix: sp.csr_array) -> np.ndarray[Any, Any]:
 
 @inlined
 def alias_draw(slots, first, length, draw):
-    """Sample from the alias table slots[first:first+length].
-
-    The integer part picks a slot, the rest decides.
-    """
+    """Sample from the alias table slots[first:first+length] by a uniform draw."""
     x = draw * length
     slot = int(x)
     entry = slots[first + slot]
@@ -48,13 +46,14 @@ def alias_draw(slots, first, length, draw):
 
 @compiled
 def fill_alias(slots, first, outcomes, weights, scaled, stack):
-    """Vose's alias table of one distribution in slots[first:first+len(weights)].
+    """Build Vose's alias table of one distribution in slots[first:first+len(weights)].
 
-    Scaled and stack are scratch.
+    `scaled` and `stack` are scratch space.
     """
     m = len(weights)
     total = weights.sum()
-    # one array holds both stacks: small ones grow from its front, large ones from position m down
+    # One array holds both stacks: that of the small slots grows from its front, that of the large
+    # ones from position m down.
     small, large = 0, m
     for x in range(m):
         slots[first + x].keep = outcomes[x]
@@ -67,6 +66,7 @@ def fill_alias(slots, first, outcomes, weights, scaled, stack):
         else:
             large -= 1
             stack[large] = x
+    # A large slot fills up a small one and becomes its alias.
     while small > 0 and large < m:
         small -= 1
         x, y = stack[small], stack[large]
@@ -81,7 +81,7 @@ def fill_alias(slots, first, outcomes, weights, scaled, stack):
 
 @compiled
 def draw_many(slot_buffer, draws):
-    """One outcome for each draw from a single table."""
+    """Sample one outcome for each uniform draw, all from a single table."""
     slots = slot_buffer.view(SLOT)
     out = np.empty(len(draws), np.int64)
     for t in range(len(draws)):
@@ -91,7 +91,7 @@ def draw_many(slot_buffer, draws):
 
 @compiled
 def _fill_rows(slots, indptr, indices, data):
-    """One alias table per row."""
+    """Build one alias table per row."""
     longest = np.max(indptr[1:] - indptr[:-1])
     scaled, stack = np.empty(longest), np.empty(longest, np.int64)
     for i in range(len(indptr) - 1):

@@ -1,8 +1,8 @@
 """Three operations on a node of the sum tree as vector code, and what each means in plain Python.
 
 LLVM turns the plain form into branches, which a processor mispredicts half of the time. The vector
-code is written in LLVM's own language, so a new release of llvmlite might refuse it: the plain
-form, which gives the same numbers to the bit, is used then, with a warning.
+code is written in LLVM's own language, so a new release of llvmlite might refuse it. Then the
+plain form, which gives the same numbers to the bit, is used with a warning.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FAN = 8  # children per node: 8 doubles are one cache line
 
 @inlined
 def plain_prefetch(array, index):
-    """Ask for nothing."""
+    """Do nothing."""
 
 
 @inlined
 def plain_scan(tree, node, x):
-    """(child, x - sum of the children before it) for the child in which x falls, at most the last."""
+    """Return the child in which x falls, at most the last, and x - sum of those before it."""
     sums = tree[node].copy()
     for shift in (1, 2, 4):  # inclusive prefix sums in log2(8) rounds
         for lane in range(FAN - 1, shift - 1, -1):
@@ -44,7 +44,7 @@ def plain_scan(tree, node, x):
 
 @inlined
 def plain_set(tree, node, child, weight):
-    """Set one child of a node; returns the sum of its children, all added anew."""
+    """Set one child of a node and return the sum of its children, all added anew."""
     tree[node, child] = weight
     entries = tree[node]
     even = (entries[0] + entries[4]) + (entries[2] + entries[6])
@@ -53,7 +53,7 @@ def plain_set(tree, node, child, weight):
 
 @intrinsic
 def vector_prefetch(typingctx, array, index):
-    """Ask for the cache line at array[index] without waiting for it."""
+    """Request the cache line at array[index] without waiting for it."""
 
     def codegen(context, builder, signature, args):
         line = _line(context, builder, signature.args[0], args)
@@ -68,10 +68,9 @@ def vector_prefetch(typingctx, array, index):
 
 @intrinsic
 def vector_scan(typingctx, tree, node, x):
-    """(child, x - sum of the children before it) for the child of a node in which x falls, at most
-    the last one.
+    """Return the child in which x falls, at most the last, and x - sum of those before it.
 
-    `plain_scan` as eight-wide vector code.
+    This is `plain_scan` as eight-wide vector code.
     """
 
     def codegen(context, builder, signature, args):
@@ -103,10 +102,11 @@ def vector_scan(typingctx, tree, node, x):
 
 @intrinsic
 def vector_set(typingctx, tree, node, child, weight):
-    """Set one child of a node; returns the sum of its children, all added anew.
+    """Set one child of a node and return the sum of its children, all added anew.
 
-    `plain_set`, with a vector that is read, changed and written as a whole: reading a vector from
-    just written scalars (or the other way round, in the next draw) would stall.
+    This is `plain_set` with a vector that is read, changed and written as a whole: reading a
+    vector from scalars that were just written (or the other way round, in the next draw) would
+    stall.
     """
 
     def codegen(context, builder, signature, args):
@@ -130,16 +130,16 @@ def vector_set(typingctx, tree, node, child, weight):
 
 
 def _splat(builder, scalar):
-    """Code for a vector of FAN times the same number."""
+    """Emit code for a vector that has the same number FAN times."""
     vector = ir.Constant(ir.VectorType(scalar.type, FAN), ir.Undefined)
     vector = builder.insert_element(vector, scalar, ir.IntType(32)(0))
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), FAN), [0] * FAN))
 
 
 def _line(context, builder, array_type, args):
-    """Code for the address of array[index] (contiguous, first axis).
+    """Emit code for the address of array[index] (contiguous, first axis).
 
-    Args = (array, index, ...).
+    `args` is (array, index, ...).
     """
     array = context.make_array(array_type)(context, builder, args[0])
     stride = cgutils.unpack_tuple(builder, array.strides)[0]
@@ -149,7 +149,7 @@ def _line(context, builder, array_type, args):
 
 @compiled
 def _trial(tree):
-    """Use each of the three once."""
+    """Use each of the three operations once."""
     vector_prefetch(tree, 0)
     total = vector_set(tree, 0, 0, 1.0)
     return total, vector_scan(tree, 0, 0.5)

@@ -1,9 +1,8 @@
-"""The step of Algorithm 1 (SMD-RLfD) at a cost that does not grow with the problem, but for a
-logarithm.
+"""The step of Algorithm 1 (SMD-RLfD), in time that grows only with the log of the problem size.
 
-With everything evaluated at the old iterate (c, u, μ), one step draws
+With everything evaluated at the old iterate (c, u, μ), one step (equations gradCU, mu_grad) draws
 
-    i ~ U(n),   j ~ μ, s' ~ P(j),   e ~ μ_E, s'_e ~ P(e),   k ~ U(n), s'_k ~ P(k)            (equations gradCU, mu_grad)
+    i ~ U(n),   j ~ μ, s' ~ P(j),   e ~ μ_E, s'_e ~ P(e),   k ~ U(n), s'_k ~ P(k)
 
 and sets, with z = 1/(1-γ),
 
@@ -11,9 +10,9 @@ and sets, with z = 1/(1-γ),
     u ← clip(u - η z (e_{s(j)} - γ e_{s'} - e_{s(e)} + γ e_{s'_e}))
     μ ← normalise(μ ∘ exp(-η_μ n (c_k - z (u_{s(k)} - γ u_{s'_k})) e_k)).
 
-and with the ℓ1 penalty αn sign(cᵢ - ĉᵢ), 0 at the kink, instead of 2αn (cᵢ - ĉᵢ). Coinciding
-indices add up. The output is the average of the iterates after each step. As at most 3 entries of
-c, 4 of u and one of μ move, all else is kept lazily:
+With the ℓ1 penalty, αn sign(cᵢ - ĉᵢ), which is 0 at the kink, replaces 2αn (cᵢ - ĉᵢ).
+Coinciding indices add up. The output is the average of the iterates after each step. As at most 3
+entries of c, 4 of u and one of μ move, everything else is kept lazily:
 
 **Sampling μ.** μ = w / Z with unnormalised weights w = exp(l) in a sum tree (`tree`). The
 logarithm l is what is updated: a weight below exp(-700) is 0 in the tree but not lost, and a step
@@ -23,27 +22,27 @@ too large for exp leads to a rescaling, not to inf.
 that leaves c alone leaves C alone; one that moves it from a to b does C -= r (b - a). This
 telescopes, so coinciding indices may be moved one after the other and projected at the end.
 
-**Average of μ.** With the clock A = Σ 1/Z_τ since the last flush, an untouched pair has Σ μ_τ = w
-(A - A_last), A_last being A at its last touch. A touch adds this term, which is not negative, to
-the pair's sum before w changes.
+**Average of μ.** With the clock A = Σ 1/Z_τ since the last flush, an untouched pair has
+Σ μ_τ = w (A - A_last), where A_last is A at its last touch. A touch adds this term, which is not
+negative, to the pair's sum before w changes.
 
-**Flush.** A is a long sum of terms of different size. The difference A - A_last has an absolute
+**Flush.** A is a long sum of terms of different sizes. The difference A - A_last has an absolute
 error of eps A, which reaches the average of μ as eps w A ≤ eps Z A per touch. While Z stands
 still, Z A is the number of steps since the flush. So a flush (fold all sums, A = 0, rescale w so
 that Z = 1, rebuild the tree) every `period` steps, and as soon as Z A > 64 period, bounds the
 error of an average by about 64 eps times the touches per pair and period, however wildly Z moves.
 With period ≥ 4n this costs O(1) per step. Z outside [1e-100, 1e100] flushes too.
 
-**Cache misses.** All that belongs to a pair is one 64-byte record (`records`). Draws are made
-`BLOCK` steps ahead where they do not depend on the iterate, so that memory can be asked for in
-time (`prefetch`).
+**Cache misses.** All that belongs to a pair is one 64-byte record (`records`). Draws that do not
+depend on the iterate are made `BLOCK` steps ahead, so that memory can be requested in time
+(`prefetch`).
 
-**Convex hull.** With a basis C the cost is Cw, w in a simplex: a pair's cost is then read as Cᵢw,
-and the step for c is one for w (`simplex`), which moves every entry and so has nothing to be lazy
-about. Everything else is the same code. `mixture` is either None or not when the kernels are
-compiled, so the choice costs nothing per step.
+**Convex hull.** With a basis C the cost is Cw, with w in a simplex. A pair's cost is then read as
+Cᵢw, and the step for c is one for w (`simplex`). That step moves every entry and so has nothing to
+be lazy about. Everything else is the same code. `mixture` is either None or not when the kernels
+are compiled, so the choice costs nothing per step.
 
-The kernels check nothing: they are handed arrays that are already checked.
+The kernels check nothing: they receive arrays that are already checked.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ from rlfd_gym.solvers.smd.simplex import combine, mirror_step
 from rlfd_gym.solvers.smd.tree import tree_draw, tree_rebuild, tree_set, tree_total
 
 BLOCK = 16  # steps whose draws are made ahead
-HINT_FROM = 1 << 14  # pairs from which hints pay: below, the records stay in the second-level cache
+HINT_FROM = 1 << 14  # pairs from which hints pay; the records of fewer stay in the second-level cache
 LOG_FLOOR = -700.0  # below, a weight is 0 in the tree (no subnormals)
 Z_RANGE = 1e100
 
@@ -107,21 +106,22 @@ def advance(run, tables, step, draws, samples):
         for t in range(begin, end):
             i, e, k = samples[t, ANCHOR], samples[t, EXPERT], samples[t, TRIED]
             next_e, next_k = samples[t, EXPERT_NEXT], samples[t, TRIED_NEXT]
-            # the weight first, though it is set last: exp and the draw do not depend on each other
-            # and run side by side
+            # μ: the weight of k is computed first, though it is set last, because its exp and the
+            # draw of j do not depend on each other and run side by side.
             tried = pairs[k]
             slack = read_cost(tried, mixture, k) - scale * (states[tried.state].x - discount * states[next_k].x)
             weight = update_mu(tried, tree[k // FAN, k % FAN], inverse_z, -step.eta_mu * slack)
             j = tree_draw(tree, levels, draws[t, VISITED] * z)
             z = tree_set(tree, levels, k, weight)
 
+            # c and u, with s' drawn after j.
             visited = pairs[j]
             next_j = alias_draw(slots, visited.row, visited.row_length, draws[t, VISITED_NEXT])
             samples[t, VISITED] = j
             samples[t, VISITED_NEXT] = next_j
             update_cost(pairs, mixture, steps, step, i, j, e)
             update_value(states, steps, step.eta_value, discount, visited.state, next_j, pairs[e].state, next_e)
-            # written so that a nan takes the branch
+            # A flush where it is due; the condition is written so that a nan takes the branch.
             if not (1.0 / Z_RANGE < z < Z_RANGE and z * inverse_z <= limit and steps < period):
                 clock[R_STEPS] = steps
                 clock[INVERSE_Z] = inverse_z
@@ -142,7 +142,7 @@ def advance(run, tables, step, draws, samples):
 def propose(pair_buffers, trees, levels, draws, samples):
     """Draw i, j and k of one step of each run.
 
-    What comes after j and k is for an oracle to say.
+    The states that follow j and k come from an oracle.
     """
     for r in range(len(draws)):
         n = len(pair_buffers[r].view(PAIR))
@@ -153,7 +153,7 @@ def propose(pair_buffers, trees, levels, draws, samples):
 
 @compiled
 def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
-    """Make one step on the box of each run, with all seven indices given.
+    """Make one step on the box for each run, with all seven indices given.
 
     Returns a status code.
     """
@@ -162,10 +162,12 @@ def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
         pairs, states = pair_buffers[r].view(PAIR), state_buffers[r].view(STATE)
         tree, clock = trees[r], clocks[r]
         i, j, e, k = samples[r, ANCHOR], samples[r, VISITED], samples[r, EXPERT], samples[r, TRIED]
+        # μ
         tried = pairs[k]
         slack = tried.x - scale * (states[tried.state].x - discount * states[samples[r, TRIED_NEXT]].x)
         weight = update_mu(tried, tree[k // FAN, k % FAN], clock[INVERSE_Z], -step.eta_mu * slack)
         z = tree_set(tree, levels, k, weight)
+        # c and u
         update_cost(pairs, None, clock[R_STEPS], step, i, j, e)
         update_value(
             states, clock[R_STEPS], step.eta_value, discount,
@@ -183,9 +185,9 @@ def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
 
 @inlined
 def weight_of(log_weight):
-    """exp without subnormals, and capped: a capped weight only lives until the flush it causes.
+    """Return exp(log_weight) without subnormals, and capped.
 
-    A nan stays one.
+    A capped weight only lives until the flush that it causes. A nan stays a nan.
     """
     if log_weight <= LOG_FLOOR:
         return 0.0
@@ -212,7 +214,7 @@ def clip(record, steps):
 
 @inlined
 def update_value(states, steps, eta, discount, here, then, expert_here, expert_then):
-    """The u part of a step; states may coincide, so first move all, then project all."""
+    """Make the u part of a step; states may coincide, so first move all, then project all."""
     move(states[here], steps, -eta)
     move(states[then], steps, eta * discount)
     move(states[expert_here], steps, eta)
@@ -225,7 +227,7 @@ def update_value(states, steps, eta, discount, here, then, expert_here, expert_t
 
 @inlined
 def read_cost(pair, mixture, k):
-    """The cost of pair k."""
+    """Return the cost of pair k."""
     if mixture is None:
         return pair.x
     return combine(mixture.basis, mixture.weight, k)
@@ -233,19 +235,21 @@ def read_cost(pair, mixture, k):
 
 @inlined
 def update_cost(pairs, mixture, steps, step, i, j, e):
-    """The c part of a step, or the w part of one on a hull."""
+    """Make the c part of a step, or the w part of one on a hull."""
     if mixture is None:
         update_box(pairs, steps, step, i, j, e)
     else:
-        drift = 0.0
-        if step.pull > 0.0:
-            drift = step.pull * (combine(mixture.basis, mixture.weight, i) - pairs[i].prior)
-        mirror_step(mixture, drift, step.eta, i, j, e)
+        pull = step.pull
+        drift = pull * (combine(mixture.basis, mixture.weight, i) - pairs[i].prior) if pull > 0.0 else 0.0
+        mirror_step(mixture.basis, mixture.log_weight, mixture.weight, mixture.weight_sum, drift, step.eta, i, j, e)
 
 
 @inlined
 def update_box(pairs, steps, step, i, j, e):
-    """The c part of a step on the box; pairs may coincide, so first move all, then project all."""
+    """Make the c part of a step on the box.
+
+    Pairs may coincide, so first move all, then project all.
+    """
     if step.pull > 0.0:
         anchor = pairs[i]
         if step.kind == L2:
@@ -261,7 +265,7 @@ def update_box(pairs, steps, step, i, j, e):
 
 @inlined
 def update_mu(pair, weight, clock, change):
-    """log w += change, with the sum of mu brought up to date first.
+    """log w += change, after the sum of μ is brought up to date.
 
     Returns the new weight, to be set in the tree.
     """
@@ -273,12 +277,16 @@ def update_mu(pair, weight, clock, change):
 
 @compiled
 def flush(pairs, states, tree, levels, clock):
-    """Fold the sums, rescale the weights to sum to 1, rebuild the tree, restart the clocks; returns Z."""
+    """Fold the sums, rescale the weights to sum to 1, rebuild the tree and restart the clocks.
+
+    Returns the new Z.
+    """
     steps = clock[R_STEPS]
     inverse_z = clock[INVERSE_Z]
     weights = tree.reshape(tree.size)
     for s in range(len(states)):
         states[s].x_sum += steps * states[s].x
+    # log Z, or where Z is out of range the largest logarithm, is subtracted from all of them.
     z = tree_total(tree, levels)
     largest = -np.inf
     for i in range(len(pairs)):

@@ -1,6 +1,6 @@
-"""Algorithm 1 without a model.
+"""Algorithm 1 without a model: all runs are made side by side.
 
-All runs side by side, one call of the oracle per step, for j and k of every run.
+Each step makes one call of the oracle, for j and k of every run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BLOCK = 256  # steps whose uniforms are drawn at a time
 
 
 def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], update: Callable[[int], Any]) -> Total:
-    """Make the runs side by side; after Ctrl-C as many steps of each as there are."""
+    """Make the runs side by side; after Ctrl-C, return the steps made so far."""
     if plan.record_every:
         raise ValueError("record_every needs a model: without transition probabilities there is no duality gap")
     generators = [generator_of(start) for start in starts]
@@ -41,6 +41,7 @@ def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], u
         begin(problem, start, generator, plan.uniform_start)
         for start, generator in zip(starts, generators, strict=True)
     ]
+    # The arrays of all runs, stacked.
     runs = [checkpoint.run for checkpoint in checkpoints]
     pairs, values, trees, clocks = (
         np.stack([getattr(run, name) for run in runs]) for name in ("pair_buffer", "state_buffer", "tree", "clock")
@@ -56,6 +57,7 @@ def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], u
             if done % BLOCK == 0:
                 for checkpoint, own in zip(checkpoints, block, strict=True):
                     checkpoint.generator.random(out=own)
+            # i, j and k by the kernel, e and s'_e from the expert, s' and s'_k from the oracle.
             draws = np.ascontiguousarray(block[:, done % BLOCK])
             kernels.propose(pairs, trees, levels, draws, samples)
             seen = draw_many(expert_table, draws[:, EXPERT])
@@ -76,7 +78,7 @@ def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], u
 
 
 def _ask(problem: BlackBoxProblem, pairs: IntArray, rng: np.random.Generator) -> IntArray:
-    """What the oracle says comes after each pair."""
+    """Ask the oracle for a next state of each pair."""
     states, actions = problem.pair_states[pairs], problem.pair_actions[pairs]
     answer = problem.oracle.sample_next(states, actions, rng)
     arrived = _checks.integers("oracle: what sample_next returns", answer)

@@ -1,9 +1,8 @@
-"""Steps of Algorithm 1 with a look at the duality gap every so often, without leaving compiled
-code.
+"""Make steps of Algorithm 1 and measure the duality gap every few steps, in compiled code.
 
 The gap is the compiled twin of `RLfDProblem.duality_gap`: the same three terms, in one pass over
-the pairs. Records every few steps, as the paper's figures have them, would otherwise take fifty
-times as long. Tests compare the two.
+the pairs. Records every few steps, as in the paper's figures, would otherwise take fifty times as
+long. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ COLUMNS = 5  # what is recorded: the gap, and the changes of c, u, μ and w
 
 
 class Measuring(NamedTuple):
-    """How often to look, what the gap is computed from, and room to compute it in."""
+    """How often to measure, what the gap is computed from, and scratch space."""
 
     every: int
     data: FloatArray  # of the transitions, as are the next two
@@ -40,7 +39,7 @@ class Measuring(NamedTuple):
 
 
 def measuring_of(problem: RLfDProblem, every: int) -> Measuring:
-    """Return what is needed to look at the gap of a problem every that many steps."""
+    """Return what is needed to measure the gap of a problem every `every` steps."""
     p, n, n_states = problem.mdp.transitions, problem.n_pairs, problem.n_states
     scratch = np.empty(n), np.empty(n_states), np.empty(n_states)
     return Measuring(every, p.data, p.indices, p.indptr, problem.expert, problem.alpha, *scratch)
@@ -48,7 +47,10 @@ def measuring_of(problem: RLfDProblem, every: int) -> Measuring:
 
 @compiled
 def advance_and_measure(run, tables, step, draws, samples, measuring, records):
-    """As `advance`, and every so many steps one row of `records`; returns a status code."""
+    """Make steps as `advance` does, and write a row of `records` every `measuring.every` steps.
+
+    Returns a status code.
+    """
     rows = 0
     done = 0
     while done < len(draws):
@@ -65,11 +67,12 @@ def advance_and_measure(run, tables, step, draws, samples, measuring, records):
 
 @compiled
 def measure(run, mixture, step, measuring):
-    """(duality gap of the average, ℓ1 change of the averages of c, u, μ and w in the last step).
+    """Return the duality gap of the average, and the changes of c, u, μ and w in the last step.
 
-    `mixture` is that of the run, an argument of its own so that numba sees whether it is None. On
-    the box there is no w, and its change is 0. The change is that of consecutive averages:
-    avg_t - avg_{t-1} = (x_t - avg_t) / (t-1).
+    The changes are ℓ1-norms of the differences of consecutive averages,
+    avg_t - avg_{t-1} = (x_t - avg_t) / (t-1). On the box there is no w, and its change is 0.
+    `mixture` is that of the run; it is an argument of its own so that numba sees whether it is
+    None.
     """
     pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
     weights = run.tree.reshape(run.tree.size)
@@ -79,10 +82,12 @@ def measure(run, mixture, step, measuring):
     steps, inverse_z, z = run.clock[R_STEPS], run.clock[INVERSE_Z], tree_total(run.tree, run.levels)
     count, discount, scale = int(run.clock[TOTAL]), step.discount, 1.0 / (1.0 - step.discount)
     change_cost, change_value, change_mu, gap, smallest = 0.0, 0.0, 0.0, 0.0, np.inf
+    # The average of u.
     for s in range(len(states)):
         value[s] = (states[s].x_sum + steps * states[s].x) / count
         change_value += abs(states[s].x - value[s])
         imbalance[s] = 0.0
+    # The averages of c and μ, with q (`slack`), Tγ d (`imbalance`) and the belief's excess.
     mean, linear = averaged(mixture)
     for i in range(len(pairs)):
         pair = pairs[i]
@@ -103,6 +108,7 @@ def measure(run, mixture, step, measuring):
         else:
             for k in range(len(linear)):
                 linear[k] += mixture.basis[i, k] * (d - 2.0 * alpha * pair.prior)
+    # <μ, q - min q> and ‖Tγ d‖₁ - <u, Tγ d>; on a hull the excess comes last.
     for i in range(len(pairs)):
         gap += (pairs[i].mu_sum + weights[i] * (inverse_z - pairs[i].clock)) / count * (slack[i] - smallest)
     for s in range(len(states)):
@@ -117,7 +123,7 @@ def measure(run, mixture, step, measuring):
 
 @inlined
 def excess(kind, cost, prior, alpha, d):
-    """By how much the penalty plus dc falls between c and its minimum: `NearPrior.excess` of a pair."""
+    """Return by how much Ω(c) + dc exceeds its minimum: `NearPrior.excess` for one pair."""
     if kind == L1 and alpha > 0.0:
         best = min(max(prior, -1.0), 1.0) if abs(d) <= alpha else -np.sign(d)
         above = (d + alpha) * (max(cost, prior) - max(best, prior))
@@ -128,7 +134,7 @@ def excess(kind, cost, prior, alpha, d):
 
 @inlined
 def averaged(mixture):
-    """The average of w, and zeros to add up Cᵀ(d - 2αĉ) in; empty on the box."""
+    """Return the average of w, and zeros to add Cᵀ(d - 2αĉ) to; both are empty on the box."""
     if mixture is None:
         return np.zeros(0), np.zeros(0)
     return mixture.weight_sum / mixture.weight_sum.sum(), np.zeros(len(mixture.weight))
@@ -136,7 +142,7 @@ def averaged(mixture):
 
 @inlined
 def mean_cost(pair, mixture, mean, i, steps, count):
-    """The average cost of pair i."""
+    """Return the average cost of pair i."""
     if mixture is None:
         return (pair.x_sum + steps * pair.x) / count
     return combine(mixture.basis, mean, i)

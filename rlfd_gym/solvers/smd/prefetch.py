@@ -1,11 +1,9 @@
-"""Draws made ahead, so that memory is asked for before it is needed.
+"""Make draws ahead, so that memory is requested before it is needed.
 
-It changes the speed of Algorithm 1, nothing else.
-
-Draws that do not depend on the iterate are made for a block of steps ahead, in passes, each of
-which prefetches what the next one reads. For j, which does depend on the iterate, a pass samples
-from the tree as it is at the start of the block: a hint what to prefetch, never used as the
-sample.
+This changes the speed of Algorithm 1 and nothing else. Draws that do not depend on the iterate are
+made for a block of steps ahead, in several passes, each of which prefetches what the next one
+reads. For j, which does depend on the iterate, a pass samples from the tree as it is at the start
+of the block. The result is a hint what to prefetch and is never used as the sample.
 """
 
 from __future__ import annotations
@@ -23,10 +21,10 @@ from rlfd_gym.solvers.smd.tree import node_draw, tree_total
 def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
     """Make the draws of a block of steps that do not depend on the iterate.
 
-    Prefetch what the next pass reads.
+    Each pass prefetches what the next one reads.
     """
     n = len(pairs)
-    for t in range(len(draws)):
+    for t in range(len(draws)):  # i and k
         i = int(draws[t, ANCHOR] * n)
         k = int(draws[t, TRIED] * n)
         samples[t, ANCHOR] = i
@@ -35,14 +33,14 @@ def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
         prefetch(pairs, k)
         prefetch(pairs, i)
         prefetch(tree, k // FAN)
-    for t in range(len(draws)):
+    for t in range(len(draws)):  # e
         e = np.int64(alias_draw(expert, 0, len(expert), draws[t, EXPERT]))
         samples[t, EXPERT] = e
         prefetch(pairs, e)
         pair = pairs[samples[t, TRIED]]
         prefetch(slots, pair.row + int(draws[t, TRIED_NEXT] * pair.row_length))
         prefetch(states, np.int64(pair.state))
-    for t in range(len(draws)):
+    for t in range(len(draws)):  # s'_k
         pair = pairs[samples[t, EXPERT]]
         prefetch(slots, pair.row + int(draws[t, EXPERT_NEXT] * pair.row_length))
         prefetch(states, np.int64(pair.state))
@@ -50,7 +48,7 @@ def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
         then = np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, TRIED_NEXT]))
         samples[t, TRIED_NEXT] = then
         prefetch(states, then)
-    for t in range(len(draws)):
+    for t in range(len(draws)):  # s'_e
         pair = pairs[samples[t, EXPERT]]
         then = np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, EXPERT_NEXT]))
         samples[t, EXPERT_NEXT] = then
@@ -59,9 +57,9 @@ def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
 
 @compiled
 def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest):
-    """Prefetch what the draws from mu of a block will probably lead to.
+    """Prefetch what the draws of j in a block will probably lead to.
 
-    Draws from mu as it is now, level by level.
+    The hints are drawn from μ as it is now, level by level of the tree.
     """
     z = tree_total(tree, levels)
     for t in range(len(draws)):
@@ -69,6 +67,7 @@ def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest):
         rest[t] = draws[t, VISITED] * z
         for level in range(1, min(4, len(levels))):
             prefetch(tree, levels[level] + samples[t, TRIED] // FAN ** (level + 1))
+    # From the root down to the pair j.
     for level in range(len(levels) - 1, -1, -1):
         for t in range(len(draws)):
             pair = np.int64(samples[t, VISITED])
@@ -79,6 +78,7 @@ def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest):
                 prefetch(tree, levels[level - 1] + pair)
             else:
                 prefetch(pairs, pair)
+    # Its state, its alias table, and the next state s'.
     for t in range(len(draws)):
         pair = pairs[samples[t, VISITED]]
         prefetch(slots, pair.row + int(draws[t, VISITED_NEXT] * pair.row_length))

@@ -1,9 +1,8 @@
 """What Algorithm 1 keeps of a run: records for pairs and states, a sum tree, a clock.
 
-A `Run` is its own checkpoint.
-
-A run is a handful of plain arrays, which the kernels change in place; a copy of them continues
-exactly where the run stands. What the lazily kept sums mean is in `rlfd_gym.solvers.smd.kernels`.
+A run is a handful of plain arrays, which the kernels change in place. A `Run` is its own
+checkpoint: a copy of the arrays continues exactly where the run stands. What the lazily kept sums
+mean is explained in `rlfd_gym.solvers.smd.kernels`.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ PAIR = np.dtype(
         ("row_length", "i4"),
     ]
 )
-STATE = np.dtype([("x", "f8"), ("x_sum", "f8")])  # the value
+STATE = np.dtype([("x_sum", "f8"), ("x", "f8")])  # of the value; not in the order of PAIR, or numba would cast
 R_STEPS, INVERSE_Z, FLUSHES, TOTAL = range(4)  # entries of Run.clock
 
 
 class Mixture(NamedTuple):
-    """A basis C, and the mixture w of a run as it is and as it adds up."""
+    """A basis C, and a run's mixture w: as it is now, and its sum over the steps."""
 
     basis: FloatArray  # (n, K)
     gram: FloatArray  # CᵀC
@@ -54,15 +53,15 @@ class Mixture(NamedTuple):
 class Run(NamedTuple):
     """One run's iterate and lazy sums; the kernels change it in place.
 
-    Records travel as plain float64 arrays and are viewed as records inside: numba may take 0.4 ms
-    a call to recognise arrays of records as arguments.
+    Records are passed as plain float64 arrays and viewed as records inside the kernels: numba may
+    take 0.4 ms per call to recognise arrays of records as arguments.
     """
 
     pair_buffer: FloatArray  # n records PAIR
     state_buffer: FloatArray  # S records STATE
-    tree: FloatArray  # (nodes, FAN): levels one after the other, that of the weights first
+    tree: FloatArray  # (nodes, FAN): one level after the other, the weights first
     levels: IntArray  # the first node of each level
-    clock: FloatArray  # r and A of the kernels' docstring, flushes and steps so far
+    clock: FloatArray  # r and A of the kernels' docstring, and the flushes and steps so far
     mixture: Mixture | None = None  # None on the box
 
     @property
@@ -131,7 +130,7 @@ def constants_of(problem: Problem, etas: tuple[float, ...]) -> Constants:
 
 def start(problem: RLfDProblem | BlackBoxProblem, point: Point) -> Run:
     """Start a run at a point."""
-    from rlfd_gym.solvers.smd.kernels import flush  # it stands on this module
+    from rlfd_gym.solvers.smd.kernels import flush  # here, because that module imports this one
 
     # What does not change: where each pair belongs, its prior, its alias table (a simulator has
     # none).
@@ -153,6 +152,7 @@ def start(problem: RLfDProblem | BlackBoxProblem, point: Point) -> Run:
         if basis is not None:
             logs = np.log(point.x)
             mixture = Mixture(basis, basis.T @ basis, logs - logs.max(), point.x.copy(), np.zeros(len(logs)))
+    # The tree, which the first flush fills with the weights.
     levels, size = tree_shape(problem.n_pairs)
     tree = aligned(size * FAN, np.dtype("f8")).reshape(size, FAN)
     tree[:] = 0.0
@@ -163,7 +163,7 @@ def start(problem: RLfDProblem | BlackBoxProblem, point: Point) -> Run:
 
 
 def copy_of(run: Run) -> Run:
-    """Return a copy that can be continued without touching the original."""
+    """Return a copy that can be continued without changing the original."""
     pairs, states, tree, levels, clock, mixture = run
     if mixture is not None:
         own = (mixture.log_weight.copy(), mixture.weight.copy(), mixture.weight_sum.copy())
@@ -172,7 +172,7 @@ def copy_of(run: Run) -> Run:
 
 
 def average_of(run: Run) -> Point:
-    """Return the averages over the steps made so far; changes nothing."""
+    """Return the averages over the steps made so far, without changing the run."""
     pairs, states, count = run.pairs, run.states, run.clock[TOTAL]
     steps, inverse_z = run.clock[R_STEPS], run.clock[INVERSE_Z]
     value = (states["x_sum"] + steps * states["x"]) / count
@@ -184,7 +184,7 @@ def average_of(run: Run) -> Point:
 
 
 def iterate_of(run: Run) -> Point:
-    """Return the current iterate; changes nothing."""
+    """Return the current iterate, without changing the run."""
     x = run.pairs["x"] if run.mixture is None else run.mixture.weight
     return Point(x.copy(), run.states["x"].copy(), run.weights / run.weights.sum())
 

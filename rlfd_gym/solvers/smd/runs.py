@@ -4,9 +4,9 @@ A `Checkpoint` is the run itself with its random generator: a copy of it continu
 bit. Runs are made in batches, whose sums are added in order, so that the result does not depend on
 how many run at a time.
 
-Ctrl-C stops a solve. Where one run is made at a time, what there is by then is an answer: whole
-runs, or if there is none, the beginning of the first. In a parallel solve it stops the other
-threads and is raised.
+Ctrl-C stops a solve. If one run is made at a time, the answer is what there is by then: all runs
+that are complete, or if there is none, the beginning of the first. In a parallel solve Ctrl-C
+stops the other threads and is raised.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rlfd_gym.problem import BlackBoxProblem, Point, Problem, RLfDProblem
 if TYPE_CHECKING:
     from rlfd_gym.solvers.smd.records import Run
 
-CHUNK = 4096  # steps between looks at the clock: draws stay in the second-level cache
-BATCH_STEPS = 4_000_000  # runs are batched to about this many steps, so that handing them out costs little
+CHUNK = 4096  # steps per call of a kernel; their draws stay in the second-level cache
+BATCH_STEPS = 4_000_000  # steps in a batch of runs, about: handing out a batch should cost little
 RESUME_BYTES = 2**29  # the runs are kept for `initial=` up to this size
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What every run does: that many more steps, of these sizes."""
+    """What every run does: `steps` more steps, of the sizes `etas`."""
 
     steps: int
     etas: tuple[float, ...]
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Where a run stands: enough to continue it."""
+    """Where a run stands: all that is needed to continue it."""
 
     run: Run
     generator: np.random.Generator
@@ -58,7 +58,7 @@ class Checkpoint:
 
 
 Start = np.random.SeedSequence | Checkpoint
-"""What a run begins with: a random stream of its own, or where it stood."""
+"""What a run begins with: a random stream of its own, or the checkpoint to continue."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,8 @@ class SmdState:
     """Where a solve stands: what `initial=` continues.
 
     Attributes:
-        step_sizes: those of the last call.
-        runs: one checkpoint a run; empty where the runs together were too large to be kept.
+        step_sizes: the step sizes of the last call.
+        runs: one checkpoint per run; empty if the runs together were too large to be kept.
         last: the last iterate, averaged over the runs.
         fingerprint: what tells the problem from others.
     """
@@ -80,11 +80,11 @@ class SmdState:
 
 @dataclass
 class Total:
-    """What some runs gave, added up."""
+    """The sum of what some runs gave."""
 
     n_runs: int = 0
     count: int = 0
-    """The steps of each run, since its start."""
+    """The number of steps of each run since its start."""
     average: list[FloatArray] = field(default_factory=list)
     last: list[FloatArray] = field(default_factory=list)
     records: list[FloatArray] = field(default_factory=list)
@@ -117,18 +117,18 @@ class Total:
         self.add(Total(1, run.steps, average, last, [records, records[:, 0] ** 2], runs, mixes))
 
     def mean_average(self) -> Point:
-        """The mean of the runs' averages."""
+        """Return the mean of the runs' averages."""
         return Point(*(vector / self.n_runs for vector in self.average))
 
     def mean_last(self) -> Point:
-        """The mean of the runs' last iterates."""
+        """Return the mean of the runs' last iterates."""
         return Point(*(vector / self.n_runs for vector in self.last))
 
 
 def keeps_runs(problem: Problem, n_runs: int) -> bool:
-    """Whether that many runs are small enough to be kept.
+    """Return whether that many runs are small enough to be kept.
 
-    64 bytes a pair, its place in the tree, 16 a state.
+    A pair takes 64 bytes and its place in the tree, a state takes 16 bytes.
     """
     return (74 * problem.n_pairs + 16 * problem.n_states) * n_runs <= RESUME_BYTES
 
@@ -136,7 +136,7 @@ def keeps_runs(problem: Problem, n_runs: int) -> bool:
 def run_all(
     problem: RLfDProblem | BlackBoxProblem, plan: Plan, starts: list[Start], n_jobs: int, update: Callable[[int], Any]
 ) -> Total:
-    """Make all runs, and add them up."""
+    """Make all runs and add them up."""
     if isinstance(problem, BlackBoxProblem):
         from rlfd_gym.solvers.smd.lockstep import run_in_lockstep  # compiled: loaded when needed
 
@@ -146,7 +146,7 @@ def run_all(
     total = Total()
     for batch in batches:
         total.finished &= batch.finished
-        if batch.finished or not total.n_runs:  # an unfinished batch after whole runs may have a beginning only
+        if batch.finished or not total.n_runs:  # after whole runs, the beginning of another does not count
             total.add(batch)
     if not total.n_runs:
         raise KeyboardInterrupt("interrupted before the first step")
@@ -156,13 +156,13 @@ def run_all(
 def _batches(
     problem: RLfDProblem, plan: Plan, starts: list[Start], n_jobs: int, update: Callable[[int], Any]
 ) -> Iterator[Total]:
-    """The batches of runs, in order, as they are done."""
+    """Make the batches of runs and yield their sums in order."""
     size = max(1, min(len(starts), BATCH_STEPS // plan.steps))
     batches = [starts[first : first + size] for first in range(0, len(starts), size)]
     if n_jobs == 1 or len(batches) == 1:
         for batch in batches:
             yield (ran := _run_batch(problem, plan, batch, update))
-            if not ran.finished:  # Ctrl-C means the batches after this one too
+            if not ran.finished:  # Ctrl-C also stops the batches after this one
                 return
         return
     from joblib import Parallel, delayed
@@ -179,13 +179,12 @@ def _batches(
 
 
 _numbers = itertools.count()
-_stopped: set[int] = (
-    set()
-)  # solves that were interrupted, by number; workers in other processes have a set of their own
+# The numbers of the solves that were interrupted. Workers in other processes have their own set.
+_stopped: set[int] = set()
 
 
 def _run_in_thread(problem: RLfDProblem, plan: Plan, starts: list[Start], number: int) -> Total:
-    """A batch of a parallel solve, given up once the solve is interrupted."""
+    """Make a batch of a parallel solve; give up once the solve is interrupted."""
 
     def look(steps: int) -> None:
         if number in _stopped:
@@ -195,9 +194,9 @@ def _run_in_thread(problem: RLfDProblem, plan: Plan, starts: list[Start], number
 
 
 def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Callable[[int], Any]) -> Total:
-    """Some runs, one after the other.
+    """Make some runs, one after the other.
 
-    After Ctrl-C the whole ones, or the beginning of the first.
+    After Ctrl-C the sum has the complete runs, or if there is none, the beginning of the first.
     """
     from rlfd_gym.solvers.smd import kernels, measure, records
 
@@ -210,7 +209,7 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
         checkpoint = begin(problem, start, generator_of(start), plan.uniform_start)
         run, before = checkpoint.run, checkpoint.run.steps
         rows = np.empty((plan.steps // every + 1 if every else 0, measure.COLUMNS))
-        # CHUNK steps at a time, with their records. The kernel keeps count: Ctrl-C may come at any
+        # CHUNK steps at a time, with their records. The kernel counts them: Ctrl-C may come at any
         # time.
         try:
             while (done := run.steps - before) < plan.steps:
@@ -228,6 +227,7 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
                 update(len(block))
         except KeyboardInterrupt:
             total.finished = False
+        # Keep the run if it is complete, or if there is nothing else.
         done = run.steps - before
         if done == plan.steps or (done > 0 and not total.n_runs):
             recorded = run.steps // every - before // every if every else 0
@@ -249,7 +249,7 @@ def generator_of(start: Start) -> np.random.Generator:
 def begin(
     problem: RLfDProblem | BlackBoxProblem, start: Start, generator: np.random.Generator, uniform: bool
 ) -> Checkpoint:
-    """Begin a run at a point drawn by its generator, or continue a copy of one."""
+    """Begin a run at a point drawn by its generator, or with a copy of the run to continue."""
     from rlfd_gym.solvers.smd import records
 
     if isinstance(start, Checkpoint):

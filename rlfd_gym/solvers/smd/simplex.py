@@ -1,9 +1,9 @@
-r"""Weights in a simplex: the cost Cw they stand for, and their mirror step.
+r"""Weights in a simplex: the cost Cw that they stand for, and their mirror step.
 
-**The step.** Mirror descent with the entropy on the weights w of a basis C, with the estimator of
-`rlfd_gym.beliefs.hull`:
+**The step** is mirror descent with the entropy on the weights w of a basis C, with the estimator
+of `rlfd_gym.beliefs.hull`:
 
-    w ← normalise(w ∘ exp(-(a Cᵢ + η (C_e - C_j))))                                         a = η n 2α (Cᵢw - ĉᵢ)
+    w ← normalise(w ∘ exp(-(a Cᵢ + η (C_e - C_j))))          a = η n 2α (Cᵢw - ĉᵢ)
 
 The logarithm is what is updated, so that no weight is lost by underflow.
 """
@@ -19,7 +19,7 @@ from rlfd_gym._compiled import inlined
 
 @inlined
 def combine(basis, weight, i):
-    """Cᵢw."""
+    """Return Cᵢw."""
     total = 0.0
     for k in range(len(weight)):
         total += basis[i, k] * weight[k]
@@ -27,9 +27,11 @@ def combine(basis, weight, i):
 
 
 @inlined
-def mirror_step(mixture, drift, eta, i, j, e):
-    """One step of the weights, added to their sum; `drift` is a of the module docstring."""
-    basis, log_weight, weight, weight_sum = mixture.basis, mixture.log_weight, mixture.weight, mixture.weight_sum
+def mirror_step(basis, log_weight, weight, weight_sum, drift, eta, i, j, e):
+    """Make one step of the weights and add them to their sum.
+
+    `drift` is a of the module's docstring.
+    """
     largest = -np.inf
     for k in range(len(weight)):
         log_weight[k] -= drift * basis[i, k] + eta * (basis[e, k] - basis[j, k])

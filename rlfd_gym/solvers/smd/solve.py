@@ -7,12 +7,12 @@ about step sizes is in `rlfd_gym.problem.theorem`. With the ℓ1 penalty the est
 a subgradient.
 
 Runs start at random points as in the paper: c and u uniform in their boxes, μ uniform in the
-simplex. With the theorem's step sizes μ starts at 1/n instead, because the proof needs KL(μ,
-μ_0) ≤ log n. On a hull the mixture w is treated like μ.
+simplex. With the theorem's step sizes μ starts at 1/n instead, because the proof needs
+KL(μ, μ_0) ≤ log n. On a hull the mixture w is treated like μ.
 
 A run's random numbers come from its own child of one `SeedSequence`, and the runs are added up in
-batches that depend on `n_iterations` and `n_runs` alone: the result does not depend on `n_jobs` or
-on joblib's backend.
+batches that depend only on `n_iterations` and `n_runs`. So the result does not depend on `n_jobs`
+or on joblib's backend.
 """
 
 from __future__ import annotations
@@ -53,33 +53,35 @@ def solve_smd(
     """Solve RLfD_α by Algorithm 1 and return the average of the iterates, over all runs.
 
     Args:
-        problem: the problem; with a `BlackBoxProblem`, next states are drawn from its oracle, all
-            runs in lockstep; with the belief `Hull`, the cost is sought among the mixtures of a
-            basis.
-        n_iterations: T, the steps of each run.
-        step_size: η for all, or the pair (η_cu, η_μ), on a hull the three (η_w, η_u, η_μ). `None`
-            takes the theorem's for `n_iterations` steps.
-        epsilon: run the theorem's own T steps of its own sizes, for an expected gap of at most
-            this. Then `n_iterations` is ignored.
-        n_runs: N, independent runs to average over.
-        n_jobs: how many runs at a time, by joblib: threads, unless `joblib.parallel_config` says
-            otherwise.
+        problem: the learning problem. For a `BlackBoxProblem`, next states are drawn from its
+            oracle, all runs in lockstep. With the belief `Hull`, the cost is sought among the
+            mixtures of a basis.
+        n_iterations: T, the number of steps of each run.
+        step_size: one η for all variables, or the pair (η_cu, η_μ), or on a hull the three
+            (η_w, η_u, η_μ). `None` takes the theorem's sizes for `n_iterations` steps.
+        epsilon: target accuracy. The theorem's number of steps and step sizes are used, for which
+            the expected gap is at most this; `n_iterations` is ignored.
+        n_runs: N, the number of independent runs to average over.
+        n_jobs: how many runs joblib makes at a time, in threads unless `joblib.parallel_config`
+            says otherwise.
         seed: an int, `SeedSequence` or `Generator`.
-        record_every: record gap and changes every that many steps in `solution.history`.
+        record_every: record the gap and the changes in `solution.history` each time that many
+            steps are made.
         bound: which second-moment bound the theorem's steps use, "corrected" or "paper".
         initial: a solution of the same problem to continue: its runs make `n_iterations` more
-            steps each, by default of the same sizes. Solutions of many runs of a very large
-            problem (over 512 MiB) do not keep them.
-        callback: called with the solution so far, every `callback_every` steps and at the end;
-            returning `False` stops the solve. Runs that are too large to be kept cannot be looked
-            at before the end.
-        callback_every: by default `n_iterations`.
-        progress_bar: show one.
+            steps each, by default of the same sizes. A solution does not keep its runs if they
+            take over 512 MiB together, as many runs of a very large problem do.
+        callback: a function that is called with the solution so far, every `callback_every` steps
+            and at the end; if it returns `False`, the solve stops. If the runs are too large to be
+            kept, it is called only at the end.
+        callback_every: how many steps lie between two calls; by default `n_iterations`.
+        progress_bar: whether to show a progress bar.
 
     Returns:
-        A `Solution`; `state.last` is the last iterate averaged over runs, `stats["step_sizes"]`
-        what was used. Ctrl-C returns what there is, with `finished=False`, where one run is made
-        at a time; with `n_jobs` above one it stops all runs and raises.
+        A `Solution`. `state.last` is the last iterate, averaged over the runs, and
+        `stats["step_sizes"]` are the sizes that were used. If one run is made at a time, Ctrl-C
+        returns what there is, with `finished=False`; with `n_jobs` above one it stops all runs and
+        raises.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -91,12 +93,13 @@ def solve_smd(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be an RLfDProblem or a BlackBoxProblem, got {type(problem).__name__}")
-    problem.theorem.second_moments()  # complains about beliefs that Algorithm 1 does not take
+    problem.theorem.second_moments()  # raises for a belief that Algorithm 1 does not handle
     if initial is not None and epsilon is not None:
         raise ValueError("initial and epsilon exclude each other: the theorem's steps are counted from the start")
     jobs = _checks.integer("n_jobs", n_jobs, -(2**31))
     if jobs == 0:
         raise ValueError("n_jobs must not be 0; -1 means all cores")
+    # T and the step sizes η, where the runs begin, and how often to look at them.
     state = _checked_state(problem, initial)
     if step_size is None and state is not None:
         step_size = state.step_sizes
@@ -106,6 +109,7 @@ def solve_smd(
     every = steps if callback_every is None or not keep else _checks.integer("callback_every", callback_every, 1)
     record = 0 if record_every is None else _checks.integer("record_every", record_every, 1)
     history = History() if initial is None else initial.history
+    # All runs make `every` steps, then the callback sees their average.
     with _progress_bar(progress_bar, steps * len(runs)) as bar:
         for done in range(0, steps, every):
             plan = Plan(min(every, steps - done), etas, uniform_start=step_size is None, record_every=record, keep=keep)
@@ -125,8 +129,8 @@ def _schedule(
     epsilon: float | None,
     bound: str,
 ) -> tuple[int, tuple[float, ...]]:
-    """T and (η_cu, η_μ), or (η_w, η_u, η_μ)."""
-    largest = 2 * problem.n_pairs / (1 - problem.discount)  # of the estimator for μ, as the paper's lemma says
+    """Return T and the step sizes (η_cu, η_μ), or on a hull (η_w, η_u, η_μ)."""
+    largest = 2 * problem.n_pairs / (1 - problem.discount)  # entry of the estimator for μ, by the paper's lemma
     steps = _checks.integer("n_iterations", n_iterations, 1)
     if epsilon is None:
         accuracy = problem.accuracy(steps, bound)
@@ -134,6 +138,7 @@ def _schedule(
         accuracy, steps = epsilon, problem.iterations(epsilon, bound)
     else:
         raise ValueError("step_size and epsilon exclude each other: epsilon brings the theorem's own step sizes")
+    # The theorem's sizes, or those that were given.
     if step_size is None:
         *others, eta_mu = problem.step_sizes(accuracy, bound)
         return steps, (*others, min(eta_mu, 0.5 / largest))  # the proof needs η_μ · largest entry ≤ 1/2
@@ -155,7 +160,7 @@ def _schedule(
 
 
 def _checked_state(problem: Problem, initial: Solution | None) -> SmdState | None:
-    """The state to continue from, which must be of this problem and have kept its runs."""
+    """Return the state to continue from, which must be of this problem and have its runs."""
     if initial is None:
         return None
     state = _checks.instance("initial", initial, Solution).state
@@ -165,7 +170,7 @@ def _checked_state(problem: Problem, initial: Solution | None) -> SmdState | Non
 
 
 def _starts(n_runs: int, seed: Seed, state: SmdState | None) -> list[Start]:
-    """A random stream for each fresh run, or the runs to continue."""
+    """Return a random stream for each fresh run, or the runs to continue."""
     if state is not None:
         if n_runs not in (1, len(state.runs)):
             raise ValueError(f"n_runs is {n_runs}, but initial has {len(state.runs)} runs to continue")
@@ -174,13 +179,13 @@ def _starts(n_runs: int, seed: Seed, state: SmdState | None) -> list[Start]:
         seed = int(seed.integers(2**63))
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(_checks.integer("seed", seed, 0))
-    # Children by number, not by `spawn`, which would make a second call with the same SeedSequence
-    # differ.
+    # The children are made by number. With `spawn`, a second call with the same SeedSequence would
+    # give a different result.
     return [np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, i)) for i in range(n_runs)]
 
 
 def _solution(problem: RLfDProblem | BlackBoxProblem, plan: Plan, total: Total, history: History) -> Solution:
-    """The averages over the runs, with their bounds."""
+    """Return the averages over the runs as a solution, with their bounds."""
     average, last = total.mean_average(), total.mean_last()
     cost = problem.belief.cost(average.x)
     upper, lower = problem.bounds(*average)
@@ -203,7 +208,7 @@ def _solution(problem: RLfDProblem | BlackBoxProblem, plan: Plan, total: Total, 
 
 
 def _history(plan: Plan, total: Total, before: History) -> History:
-    """What was recorded before, followed by the means over runs of what was recorded now."""
+    """Return the records from before, followed by the means over runs of the new ones."""
     if not plan.record_every:
         return before
     mean, squares = (rows / total.n_runs for rows in total.records)

@@ -5,7 +5,7 @@ weights themselves, in order. Setting a weight re-adds the eight entries of each
 (`total - old + new` would cancel catastrophically), and a draw descends from the root: both touch
 log₈ n nodes. The draw is the inverse-CDF sample: the first pair j with w₀ + … + w_j > x.
 
-What is done to a single node is in `rlfd_gym.solvers.smd.intrinsics`.
+The operations on a single node are in `rlfd_gym.solvers.smd.intrinsics`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rlfd_gym.solvers.smd.intrinsics import FAN, node_scan, node_set
 
 
 def tree_shape(n: int) -> tuple[np.ndarray, int]:
-    """The first node of each level, that of the weights first, and the number of nodes."""
+    """Return the first node of each level, beginning with the weights, and the number of nodes."""
     levels: list[int] = []
     size, nodes = 0, n
     while nodes > 1 or not levels:
@@ -29,7 +29,7 @@ def tree_shape(n: int) -> tuple[np.ndarray, int]:
 
 @inlined
 def node_sum(tree, node):
-    """Sum of the eight children of a node, added in pairs."""
+    """Return the sum of the eight children of a node, added in pairs."""
     return ((tree[node, 0] + tree[node, 1]) + (tree[node, 2] + tree[node, 3])) + (
         (tree[node, 4] + tree[node, 5]) + (tree[node, 6] + tree[node, 7])
     )
@@ -37,13 +37,13 @@ def node_sum(tree, node):
 
 @inlined
 def tree_total(tree, levels):
-    """Sum of all weights: the children of the root."""
+    """Return the sum of all weights, which is that of the root's children."""
     return node_sum(tree, levels[-1])
 
 
 @inlined
 def node_draw(tree, node, x):
-    """`node_scan`, but a child with weight even when rounding has taken x past the end."""
+    """Scan a node for x, but return a child with weight even if rounding took x past the end."""
     child, rest = node_scan(tree, node, x)
     if tree[node, child] <= 0.0:
         child = np.int64(FAN - 1)
@@ -54,7 +54,7 @@ def node_draw(tree, node, x):
 
 @inlined
 def tree_draw(tree, levels, x):
-    """The pair in which x, 0 <= x < total, falls."""
+    """Return the pair in which x, 0 <= x < total, falls."""
     pair = np.int64(0)
     for level in range(len(levels) - 1, -1, -1):
         child, x = node_draw(tree, levels[level] + pair, x)
@@ -64,7 +64,7 @@ def tree_draw(tree, levels, x):
 
 @inlined
 def tree_set(tree, levels, pair, weight):
-    """Set one weight, re-add the nodes above it, return the new total."""
+    """Set one weight, re-add the nodes above it, and return the new total."""
     for level in range(len(levels)):
         weight = node_set(tree, levels[level] + pair // FAN, pair % FAN, weight)
         pair //= FAN
