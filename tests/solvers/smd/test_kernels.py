@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from reference import advance, begin, plain_smd, replay
 from scipy import stats
-from strategies import make_problem
+from strategies import make_problem, random_point
 
 from rlfd_gym import RLfDProblem, TabularMDP
 from rlfd_gym.problem import Point, examples
@@ -164,3 +166,46 @@ def test_the_compiled_runs_agree_with_the_plain_loop_in_distribution():
     fast, plain = np.array(fast), np.array(plain)
     error = np.sqrt((fast.var(0) + plain.var(0)) / repeats)
     assert (np.abs(fast.mean(0) - plain.mean(0)) < 4.5 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("regulariser", ["l2", "l1"])
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 2.0])
+def test_the_sampled_step_of_the_cost_is_its_gradient_on_average_and_its_second_moment_is_bounded(alpha, regulariser):
+    # All samples (i, j, e) with their probabilities, each through the compiled step, far from the ends of the box.
+    problem = make_problem(5, 3, 2, alpha=alpha, regulariser=regulariser)
+    n, eta = problem.n_pairs, 1e-4
+    cost, value, mu = random_point(problem, 6)
+    cost = 0.9 * cost
+    cost[0] = np.clip(problem.prior[0], -0.9, 0.9)  # at the kink of "l1"
+    run, _, _ = begin(problem, Point(cost, value, mu))
+    step = records.constants_of(problem, (eta, eta))
+    mean, second = np.zeros(n), 0.0
+    for i, j, e in itertools.product(range(n), repeat=3):
+        run.pairs["x"] = cost
+        kernels.update_cost(run.pairs, None, 0.0, step, i, j, e)
+        g = -(run.pairs["x"] - cost) / eta
+        chance = mu[j] * problem.expert[e] / n
+        mean += chance * g
+        second += chance * (g @ g)
+    np.testing.assert_allclose(mean, problem.belief.gradient(cost, problem.expert - mu), atol=1e-9)
+    assert second <= problem.belief.second_moment("corrected")
+
+
+@pytest.mark.parametrize("regulariser", ["l2", "l1"])
+def test_one_step_at_a_time_with_given_samples_is_the_same_step_to_the_bit(regulariser):
+    problem = make_problem(8, 20, 4, regulariser=regulariser)
+    step = records.constants_of(problem, (1e-2, 1e-2))
+    run, tables, _ = begin(problem)
+    draws, samples = advance(run, tables, step, 10_000)
+    again, _, _ = begin(problem)
+    pairs, states, trees, clocks = (array[None] for array in (again[0], again[1], again[2], again.clock))
+    proposed = np.empty((1, records.DRAWS), np.int64)
+    for draw, sample in zip(draws, samples, strict=True):
+        kernels.propose(pairs, trees, again.levels, draw[None], proposed)
+        for column in (records.ANCHOR, records.VISITED, records.TRIED):
+            assert proposed[0, column] == sample[column]
+        given = sample[None].astype(np.int64)
+        assert kernels.apply(pairs, states, trees, again.levels, clocks, step, given) == kernels.OK
+    assert again.clock[records.FLUSHES] > 0
+    for one, other in zip(run, again, strict=True):
+        np.testing.assert_array_equal(one, other)
