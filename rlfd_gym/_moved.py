@@ -1,6 +1,6 @@
 """Old import paths: a module that has moved is still found under the name that it had in version 0.1.
 
-`import rlfd_gym.selection` and `import rlfd_gym.alpha.path` give one and the same module object, so classes, pickles and
+`import rlfd_gym.selection` and `import rlfd_gym.alpha` give one and the same module object, so classes, pickles and
 patches agree. Packages that took over the name of a module (`rlfd_gym.mdp`, `.problem`, `.trainer`, `.experts`) need no
 entry here: they export what the module had.
 """
@@ -19,7 +19,7 @@ MOVED = {
     "basis": "beliefs.basis",
     "costs": "experts.scale",
     "demonstrations": "experts.demonstrations",
-    "exact": "solvers.exact",
+    "exact": "solvers",
     "first_order": "solvers.matrix_free",
     "forward": "mdp.forward",
     "hull": "problem.problem",
