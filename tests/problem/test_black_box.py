@@ -78,7 +78,7 @@ def test_the_weights_of_a_sampled_expert_are_normalised(env):
     assert isinstance(solve_smd(black_box(env)[0], n_iterations=5).state.last, Point)
 
 
-def test_a_pickled_problem_is_still_locked(env):
+def test_pickled_problems_and_sampled_experts_are_still_locked(env):
     _, model = black_box(env)
     assert not pickle.loads(pickle.dumps(model)).prior.flags.writeable
     assert not pickle.loads(pickle.dumps(SampledExpert([0], [0], [0]))).weights.flags.writeable

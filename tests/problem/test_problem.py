@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from checks import dense_flow, one_state
@@ -22,6 +24,7 @@ from strategies import (
 )
 
 from rlfd_gym import RLfDProblem
+from rlfd_gym.beliefs import NearPrior
 
 
 def test_the_lagrangian_by_hand():
@@ -214,3 +217,37 @@ def test_bad_problems_are_refused_by_name(changes, error, message):
 def test_infeasible_points_have_no_bounds(point, message):
     with pytest.raises(ValueError, match=message):
         one_state().duality_gap(*point)
+
+
+def test_a_prior_and_its_alpha_are_short_for_a_belief():
+    short = one_state(regulariser="l1")
+    long = RLfDProblem(short.mdp, short.expert, belief=NearPrior(short.prior, 1.0, norm="l1"))
+    point = ([1.0, 0.0], [0.2], [0.5, 0.5])
+    assert long.bounds(*point) == short.bounds(*point)
+    assert long.fingerprint() == short.fingerprint()
+    assert (long.alpha, long.regulariser) == (1.0, "l1")
+
+
+def test_another_belief_or_alpha_leaves_the_rest_of_a_problem_as_it_is():
+    problem = one_state()
+    for other in (problem.with_alpha(0.25), problem.with_belief(NearPrior(problem.prior, 0.25))):
+        assert other.mdp is problem.mdp
+        assert other.alpha == 0.25
+        np.testing.assert_array_equal(other.expert, problem.expert)
+        np.testing.assert_array_equal(other.prior, problem.prior)
+    assert problem.alpha == 1.0
+
+
+def test_a_belief_excludes_a_prior_and_must_be_one():
+    problem = one_state()
+    for given in ({"prior": [0.0, 0.0]}, {"alpha": 0.1}):
+        with pytest.raises(ValueError, match="belief and prior exclude each other"):
+            RLfDProblem(problem.mdp, problem.expert, **given, belief=problem.belief)
+    with pytest.raises(TypeError, match=r"belief must be a Belief, got str; see rlfd_gym\.beliefs"):
+        RLfDProblem(problem.mdp, problem.expert, belief="near")
+
+
+def test_a_pickled_problem_is_locked_with_all_its_parts():
+    problem = pickle.loads(pickle.dumps(one_state()))
+    for array in (problem.expert, problem.prior, problem.belief.prior, problem.mdp.initial, problem.state_starts):
+        assert not array.flags.writeable

@@ -21,7 +21,7 @@ def grid():
 
 
 @given(sparse_problems())
-def test_the_program_closes_the_gap_and_has_the_value_of_a_textbook_program(problem):
+def test_the_linear_program_closes_the_gap_and_has_the_value_of_a_textbook_program(problem):
     solution = solve_exact(problem, "lp")
     assert_solves(problem, solution, 1e-9)
     assert solution.upper == pytest.approx(sparse_optimum(problem), abs=1e-7)
@@ -29,7 +29,7 @@ def test_the_program_closes_the_gap_and_has_the_value_of_a_textbook_program(prob
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("alpha", [1e-10, 1e-8])
-def test_an_alpha_near_the_tolerance_is_solved_too(seed, alpha):
+def test_the_linear_program_solves_an_alpha_near_its_tolerance_too(seed, alpha):
     problem = make_problem(seed)
     flat = RLfDProblem(problem.mdp, problem.expert, np.zeros(problem.n_pairs), alpha, "l1")
     solution = solve_exact(flat)
@@ -38,7 +38,7 @@ def test_an_alpha_near_the_tolerance_is_solved_too(seed, alpha):
 
 
 @given(problems())
-def test_a_large_alpha_returns_exactly_the_prior(problem):
+def test_a_large_alpha_of_the_l1_penalty_returns_exactly_the_prior(problem):
     pinned = sparse(problem, 1.01 * pinning_alpha(problem) + 1e-6)
     solution = solve_exact(pinned)
     np.testing.assert_array_equal(solution.cost, np.clip(problem.prior, -1, 1))
