@@ -240,9 +240,9 @@ def test_another_belief_or_alpha_leaves_the_rest_of_a_problem_as_it_is():
 
 def test_a_belief_excludes_a_prior_and_must_be_one():
     problem = one_state()
-    for given in ({"prior": [0.0, 0.0]}, {"alpha": 0.1}):
+    for change in ({"prior": [0.0, 0.0]}, {"alpha": 0.1}):
         with pytest.raises(ValueError, match="belief and prior exclude each other"):
-            RLfDProblem(problem.mdp, problem.expert, **given, belief=problem.belief)
+            RLfDProblem(problem.mdp, problem.expert, **change, belief=problem.belief)
     with pytest.raises(TypeError, match=r"belief must be a Belief, got str; see rlfd_gym\.beliefs"):
         RLfDProblem(problem.mdp, problem.expert, belief="near")
 
