@@ -21,7 +21,7 @@ CHAIN = ("mdp", "experts", "beliefs", "problem", "solvers", "alpha", "report")
 UP_TO = {name: BASE | set(CHAIN[: CHAIN.index(name) + 1]) for name in CHAIN}
 
 MAY_IMPORT = {
-    **{name: set() for name in BASE},
+    **{name: set() for name in sorted(BASE)},
     "_moved": set(),
     "registration": set(),  # names its environments in strings
     **UP_TO,
