@@ -20,7 +20,7 @@ MOVED = {
     "basis": "beliefs.basis",
     "costs": "experts.scale",
     "demonstrations": "experts.demonstrations",
-    "exact": "solvers.exact",
+    "exact": "solvers",
     "first_order": "solvers.matrix_free",
     "forward": "mdp.forward",
     "hull": "problem.problem",

@@ -53,3 +53,30 @@ def assert_policy_and_occupancy(mdp, solution):
     np.testing.assert_allclose(mdp.sum_by_state(solution.policy), 1.0, atol=1e-9)
     np.testing.assert_allclose(mdp.occupancy_of(solution.policy), solution.occupancy, atol=1e-9)
     return True
+
+
+def assert_same(one, other):
+    """Two solutions are equal to the bit, with their records."""
+    for name in ("cost", "value", "occupancy", "policy", "mixture"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(one.duality_gap, other.duality_gap)
+    for name in vars(one.history):
+        np.testing.assert_array_equal(getattr(one.history, name), getattr(other.history, name))
+
+
+class Interrupter:
+    """A progress bar at which somebody presses Ctrl-C after that many steps, and at every look from then on."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def update(self, steps):
+        self.left -= steps
+        if self.left < 0:
+            raise KeyboardInterrupt

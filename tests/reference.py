@@ -1,11 +1,20 @@
-"""Algorithm 1 in plain NumPy, with given samples."""
+"""What the library's answers are compared with.
+
+Algorithm 1 in plain NumPy with given samples, and the compiled steps that are compared with it.
+Programs from the textbook. Moments of the estimators in closed form.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import piqp
+from checks import dense_flow
 from plain_smd import descend, pull
+from scipy.optimize import linprog
+from strategies import random_point
 
 from rlfd_gym import RLfDProblem
+from rlfd_gym.problem import Point
 
 
 def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draws, basis=None, eta_value=None):
@@ -42,3 +51,90 @@ def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draw
         for total, new in zip(sums, (x, u, mu), strict=True):
             total += new
     return [total / len(samples) for total in sums], (x, u, mu), miss
+
+
+def begin(problem: RLfDProblem, point=None):
+    """A compiled run at a point, by default a random one; the problem's tables; the point."""
+    from rlfd_gym.solvers.smd import records
+
+    point = Point(*random_point(problem, 0)) if point is None else point
+    return records.start(problem, point), records.tables_of(problem), point
+
+
+def advance(run, tables, step, n_steps: int, seed: int = 1):
+    """Compiled steps with random draws: (draws, samples)."""
+    from rlfd_gym.solvers.smd import kernels, records
+
+    draws = np.random.default_rng(seed).random((n_steps, records.DRAWS))
+    samples = np.empty((n_steps, records.DRAWS), np.int32)
+    assert kernels.advance(run, tables, step, draws, samples) == kernels.OK
+    return draws, samples
+
+
+def quadratic_program(hessian, gradient, **constraints):
+    """The solution of a dense quadratic program by PIQP, to rounding."""
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_rel = 1e-11
+    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = 1e-11
+    solver.setup(hessian, gradient, **constraints)
+    assert solver.solve() == piqp.PIQP_SOLVED
+    return solver.result
+
+
+def hull_optimum(hull: RLfDProblem):
+    """min over (w, u, t) of α‖Cw - ĉ‖² + <μ_E, q> - t with q = Cw - Tγᵀu ≥ t, by PIQP: (value, (w, u, μ))."""
+    basis, flow = hull.belief.basis, dense_flow(hull.mdp)
+    (n, size), n_states = basis.shape, hull.n_states
+    hessian = np.zeros((size + n_states + 1,) * 2)
+    hessian[:size, :size] = 2 * hull.alpha * basis.T @ basis
+    gradient = np.r_[basis.T @ (hull.expert - 2 * hull.alpha * hull.prior), -flow @ hull.expert, -1.0]
+    result = quadratic_program(
+        hessian,
+        gradient,
+        A=np.r_[np.ones(size), np.zeros(n_states + 1)][None],
+        b=np.ones(1),
+        G=np.column_stack([basis, -flow.T, -np.ones(n)]),
+        h_l=np.zeros(n),
+        x_l=np.r_[np.zeros(size), np.full(n_states, -1.0), -1e3 / (1 - hull.discount)],
+        x_u=np.r_[np.ones(size), np.ones(n_states), 1e3 / (1 - hull.discount)],
+    )
+    x, mu = result.x, np.maximum(result.z_l[:n], 0)
+    value = 0.5 * x @ hessian @ x + gradient @ x + hull.alpha * np.sum(hull.prior**2)
+    w, u = np.maximum(x[:size], 0), np.clip(x[size:-1], -1, 1)
+    return value, (w / w.sum(), u, mu / mu.sum())
+
+
+def sparse_optimum(problem: RLfDProblem) -> float:
+    """The optimum with the ℓ1 penalty from its definition: variables c, u, |c - ĉ| ≤ a, t ≤ qᵢ, dense, by HiGHS."""
+    n, n_states = problem.n_pairs, problem.n_states
+    T, zero = dense_flow(problem.mdp), np.zeros
+    objective = np.r_[problem.expert, -T @ problem.expert, pair_alpha(problem), -1.0]
+    rows = np.block(
+        [
+            [np.eye(n), zero((n, n_states)), -np.eye(n), zero((n, 1))],
+            [-np.eye(n), zero((n, n_states)), -np.eye(n), zero((n, 1))],
+            [-np.eye(n), T.T, zero((n, n)), np.ones((n, 1))],
+        ]
+    )
+    bounds = [(-1, 1)] * (n + n_states) + [(0, None)] * n + [(None, None)]
+    result = linprog(objective, rows, np.r_[problem.prior, -problem.prior, zero(n)], bounds=bounds, method="highs-ds")
+    assert result.status == 0
+    return result.fun
+
+
+def pair_alpha(problem: RLfDProblem) -> np.ndarray:
+    """αᵢ from its definition."""
+    weights = problem.belief.weights
+    return problem.alpha * (np.ones(problem.n_pairs) if weights is None else weights)
+
+
+def second_moment_cu(problem: RLfDProblem, c, mu) -> float:
+    """E‖g_cu‖² in closed form, from the independence of i and the rest."""
+    mdp, n, gamma = problem.mdp, problem.n_pairs, problem.discount
+    a = n * pull(problem, c, problem.prior)
+    cost_part = np.mean(a**2) + 2 * np.mean(a * (problem.expert - mu)) + 2 - 2 * problem.expert @ mu
+    P, b = mdp.transitions.toarray(), np.eye(mdp.n_states)[mdp.pair_states]
+    flow_of = b - gamma * P  # the mean of e_s - γ e_s' given the pair
+    squares = 1 + gamma**2 - 2 * gamma * P[np.arange(n), mdp.pair_states]
+    cross = (mu @ flow_of) @ (problem.expert @ flow_of)
+    return cost_part + (mu @ squares + problem.expert @ squares - 2 * cross) / (1 - gamma) ** 2

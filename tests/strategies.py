@@ -1,11 +1,13 @@
-"""The one source of random MDPs: small, with state-dependent actions and sparse rows."""
+"""The one source of problems: random MDPs, small, with state-dependent actions and sparse rows; a few named ones."""
 
 from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
 
-from rlfd_gym import RLfDProblem, TabularMDP
+from rlfd_gym import BlackBoxProblem, RLfDProblem, SampledExpert, TabularMDP, noisy_expert
+from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.problem import HullProblem, Point, examples
 
 
 def _distribution(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -76,3 +78,70 @@ def random_point(problem: RLfDProblem, seed: int):
     rng = np.random.default_rng(seed)
     n, n_states = problem.n_pairs, problem.n_states
     return rng.uniform(-1, 1, n), rng.uniform(-1, 1, n_states), rng.dirichlet(np.full(n, 0.5))
+
+
+def random_problem(mdp: TabularMDP, seed: int, alpha: float, prior_size: float = 1.5) -> RLfDProblem:
+    """Any expert, and a prior that may leave the box."""
+    return RLfDProblem(mdp, mdp.occupancy_of(random_policy(mdp, seed)), prior_size * random_cost(mdp, seed + 1), alpha)
+
+
+def with_sampled_expert(problem: RLfDProblem, n_samples: int, seed: int) -> RLfDProblem:
+    """The same problem with the expert estimated from a few draws: no policy has exactly this occupancy."""
+    draws = np.random.default_rng(seed).multinomial(n_samples, problem.expert)
+    return RLfDProblem(problem.mdp, draws / n_samples, problem.prior, problem.alpha)
+
+
+def grid_problem(side: int = 10, alpha: float = 0.1, seed: int = 0, **options) -> RLfDProblem:
+    """A windy gridworld, a noisy expert, and a prior that is right in half of the states."""
+    env = examples.gridworld_env(side, **options)
+    known = np.random.default_rng(seed).random(env.mdp.n_states) < 0.5
+    prior = np.where(known[env.mdp.pair_states], env.cost, 0.0)
+    return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), prior, alpha)
+
+
+def sparse(problem: RLfDProblem, alpha: float | None = None, weights=None) -> RLfDProblem:
+    """The same problem with the ℓ1 penalty."""
+    weight = problem.alpha if alpha is None else alpha
+    return problem.with_belief(NearPrior(problem.prior, weight, norm="l1", weights=weights))
+
+
+@st.composite
+def sparse_problems(draw: st.DrawFn) -> RLfDProblem:
+    """Random ℓ1 problems: priors outside the box, sampled experts, α from nothing to all, some with weights."""
+    problem = draw(problems())
+    rng = np.random.default_rng(draw(seeds))
+    weights = rng.exponential(size=problem.n_pairs) * (rng.random(problem.n_pairs) < 0.8)
+    alpha = draw(st.sampled_from([0.0, 1e-3, 0.03, 0.1, 2.0]))
+    return sparse(problem, alpha, weights if draw(st.booleans()) else None)
+
+
+def random_basis(n_pairs: int, size: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, (n_pairs, size))
+
+
+def hull_of(problem: RLfDProblem, size: int = 3, seed: int = 0) -> RLfDProblem:
+    """The problem with its cost among the mixtures of a random basis."""
+    return HullProblem(problem, random_basis(problem.n_pairs, size, seed))
+
+
+def hull_point(hull: RLfDProblem, seed: int = 0) -> Point:
+    """A random feasible (w, u, μ)."""
+    _, u, mu = random_point(hull, seed)
+    return Point(np.random.default_rng(seed).dirichlet(np.ones(hull.belief.basis.shape[1])), u, mu)
+
+
+def small_shop():
+    """An inventory of four articles."""
+    return examples.inventory_env(max_inventory=4, demand_mean=2.0)
+
+
+def black_box(env, n: int = 4000, alpha: float = 0.1, seed: int = 0) -> tuple[BlackBoxProblem, RLfDProblem]:
+    """A problem known by its simulator alone, and the model-based problem with the same (empirical) expert."""
+    mdp, rng = env.mdp, np.random.default_rng(seed)
+    pairs = rng.choice(mdp.n_pairs, size=n, p=mdp.occupancy_of(mdp.uniform_policy()))
+    states, actions = mdp.pair_states[pairs], mdp.pair_actions[pairs]
+    expert = SampledExpert(states, actions, env.sample_next(states, actions, rng))
+    sizes = {"n_states": mdp.n_states, "n_actions": mdp.n_actions, "discount": mdp.discount}
+    box = BlackBoxProblem(env, expert, **sizes, prior=env.cost, alpha=alpha, feasible=mdp.feasible)
+    counts = np.bincount(pairs, minlength=mdp.n_pairs) / n
+    return box, RLfDProblem(mdp, counts, env.cost, alpha)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,6 +15,8 @@ import gymnasium
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = {"rlfd_gym": "rlfd_gym", "envs": "rlfd_gym/envs", "baselines": "rlfd_gym/baselines"}
+"""The folders of the source tree that are packages, and where an installation has them."""
 
 
 def run(code: str, cwd: Path, **environment: str) -> str:
@@ -26,10 +29,14 @@ def run(code: str, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """A wheel of this tree, built as `pip wheel .` would."""
-    out = tmp_path_factory.mktemp("wheel")
+    """A wheel of this tree, built as `pip wheel .` would, of a copy: what an earlier build left is not in it."""
+    out, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("source")
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        shutil.copy(ROOT / file, copy)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*command, "--wheel-dir", str(out), str(ROOT)], check=True, capture_output=True)
+    subprocess.run([*command, "--wheel-dir", str(out), str(copy)], check=True, capture_output=True)
     (path,) = out.glob("*.whl")
     return path
 
@@ -49,6 +56,16 @@ def test_a_wheel_holds_the_package_and_claims_no_other_name(wheel):
         assert f"rlfd_gym/{expected}" in names
     metadata = next(name for name in names if name.endswith("entry_points.txt"))
     assert "[gymnasium.envs]" in zipfile.ZipFile(wheel).read(metadata).decode()
+
+
+def test_a_wheel_holds_every_module_of_the_tree_and_no_other(wheel):
+    expected = {
+        f"{inside}/{path.relative_to(ROOT / folder).as_posix()}"
+        for folder, inside in FOLDERS.items()
+        for kind in ("*.py", "*.pyi")
+        for path in (ROOT / folder).rglob(kind)
+    }
+    assert {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith((".py", ".pyi"))} == expected
 
 
 IMPORTS = """if True:

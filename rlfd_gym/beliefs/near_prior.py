@@ -84,7 +84,9 @@ class NearPrior(Belief):
         if weights is not None:
             if norm != "l1":
                 raise ValueError(f'weights need norm="l1", got {norm!r}')
-            weights = _checks.nonnegative("weights", _checks.finite_array("weights", weights)).copy()
+            weights = _checks.finite_array("weights", weights).copy()
+            if weights.ndim == 1:  # a table may have anything at infeasible actions: `over` judges it
+                _checks.nonnegative("weights", weights)
         guess = _checks.finite_array("prior", prior).copy()
         self._fill(prior=guess, alpha=_checks.number("alpha", alpha, 0.0), norm=norm, weights=weights)
 

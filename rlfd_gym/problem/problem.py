@@ -124,9 +124,9 @@ class RLfDProblem(Problem):
         """Return the same problem with another α."""
         return self.with_belief(self.belief.with_alpha(alpha))
 
-    def penalty(self, cost: FloatArray) -> float:
+    def penalty(self, cost: ArrayLike) -> float:
         """Return the belief's penalty Ω(c), such as α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
-        return self.belief.penalty(cost)
+        return self.belief.penalty(self.mdp.pairs(cost, "cost"))
 
     def lagrangian(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
         """Return L(c, u, μ).
@@ -135,7 +135,7 @@ class RLfDProblem(Problem):
         """
         x, u, mu = self._point(x, value, occupancy)
         c = self.belief.cost(x)
-        return float(self.penalty(c) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
+        return float(self.belief.penalty(c) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
 
     def gradients(
         self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike
@@ -147,7 +147,7 @@ class RLfDProblem(Problem):
 
     def best_cost(self, occupancy: ArrayLike) -> FloatArray:
         """Return the best answer to an occupancy: the cost that minimises L for this μ."""
-        d = self.expert - np.asarray(occupancy, dtype=np.float64)
+        d = self.expert - self.mdp.pairs(occupancy, "occupancy")
         return self.belief.cost(self.belief.best(d))
 
     def bounds(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> tuple[float, float]:
@@ -164,7 +164,7 @@ class RLfDProblem(Problem):
         x, u, mu = self._feasible_point(x, value, occupancy)
         c, d = self.belief.cost(x), self.expert - mu
         q, imbalance = c - self.mdp.flow_transpose(u), self.mdp.flow(d)
-        upper = self.penalty(c) + self.expert @ q - q.min()
+        upper = self.belief.penalty(c) + self.expert @ q - q.min()
         gap = self.belief.excess(x, d) + mu @ (q - q.min()) + np.abs(imbalance).sum() - u @ imbalance
         return float(upper), float(max(gap, 0.0))
 

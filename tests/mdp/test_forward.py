@@ -12,7 +12,7 @@ ITERATIVE = ["policy-iteration", "value-iteration"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_choice_solved_by_hand(method):
+def test_staying_or_moving_is_chosen_as_worked_out_by_hand(method):
     # Stay in 0 at cost c, or pay 1 once to reach a state that earns 1 forever: worth (1-γ) 1 + γ (-1) = 0.
     mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
     stay, move = mdp.optimal([-0.1, 1, -1], method=method), mdp.optimal([0.1, 1, -1], method=method)
@@ -25,7 +25,7 @@ def test_a_choice_solved_by_hand(method):
 
 @pytest.mark.parametrize("method", ITERATIVE)
 @given(mdp=mdps(), seed=seeds)
-def test_it_agrees_with_the_linear_program(method, mdp, seed):
+def test_the_optimal_value_agrees_with_that_of_the_linear_program(method, mdp, seed):
     cost = random_cost(mdp, seed)
     plan, program = mdp.optimal(cost, method=method), mdp.optimal(cost, method="linear-program")
     assert plan.expected_cost == pytest.approx(program.expected_cost, abs=1e-8)
@@ -33,7 +33,7 @@ def test_it_agrees_with_the_linear_program(method, mdp, seed):
 
 @pytest.mark.parametrize("method", ITERATIVE)
 @given(mdp=mdps(), seed=seeds)
-def test_its_policy_attains_its_value_and_no_policy_beats_it(method, mdp, seed):
+def test_the_optimal_policy_attains_its_value_and_no_policy_beats_it(method, mdp, seed):
     cost = random_cost(mdp, seed)
     plan = mdp.optimal(cost, method=method)
     assert plan.value_error <= 1e-9
@@ -43,7 +43,7 @@ def test_its_policy_attains_its_value_and_no_policy_beats_it(method, mdp, seed):
 
 
 @given(mdp=mdps(), seed=seeds)
-def test_the_methods_return_the_same_policy_and_value(mdp, seed):
+def test_both_iterations_return_the_same_policy_and_value(mdp, seed):
     # Few different costs, so that exact ties abound.
     cost = np.random.default_rng(seed).choice([-1.0, 0.0, 1.0], mdp.n_pairs)
     first, second = (mdp.optimal(cost, method=method) for method in ITERATIVE)

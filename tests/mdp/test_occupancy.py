@@ -21,7 +21,7 @@ def by_power_series(mdp, policy, n_steps=4000):
     return total
 
 
-def test_a_chain_solved_by_hand():
+def test_occupancy_and_value_of_a_chain_are_as_worked_out_by_hand():
     # From state 0 move to the absorbing state 1: half the discounted mass is spent in the first step.
     mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
     np.testing.assert_allclose(mdp.occupancy_of([0, 1, 1]), [0, 0.5, 0.5], atol=1e-15)

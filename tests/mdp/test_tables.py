@@ -23,14 +23,14 @@ def two_states(**changes):
     return TabularMDP(**(arguments | changes))
 
 
-def test_it_counts_states_actions_and_pairs():
+def test_an_mdp_counts_its_states_actions_and_pairs():
     mdp = two_states()
     assert (mdp.n_states, mdp.n_actions, mdp.n_pairs) == (2, 2, 3)
     assert mdp.state_starts.tolist() == [0, 2, 3]
     assert mdp.transitions.format == "csr"
 
 
-def test_it_cannot_be_changed():
+def test_an_mdp_cannot_be_changed():
     mdp = two_states()
     with pytest.raises(FrozenInstanceError):
         mdp.discount = 0.9
@@ -39,7 +39,7 @@ def test_it_cannot_be_changed():
             array[0] = 0
 
 
-def test_it_copies_what_it_is_given():
+def test_an_mdp_copies_what_it_is_given():
     p = np.array([[1.0, 0], [0, 1], [0, 1]])
     matrix = sp.csr_array(p)
     initial = np.array([1.0, 0.0])
@@ -50,7 +50,7 @@ def test_it_copies_what_it_is_given():
     np.testing.assert_array_equal(mdp.initial, [1, 0])
 
 
-def test_a_pickled_copy_is_equal_and_still_locked():
+def test_a_pickled_mdp_is_equal_and_still_locked():
     mdp = two_states()
     copy = pickle.loads(pickle.dumps(mdp))
     np.testing.assert_array_equal(copy.transitions.toarray(), mdp.transitions.toarray())
@@ -59,7 +59,7 @@ def test_a_pickled_copy_is_equal_and_still_locked():
     assert not copy.initial.flags.writeable
 
 
-def test_initial_defaults_to_uniform():
+def test_the_initial_distribution_is_uniform_unless_given():
     assert two_states(initial=None).initial.tolist() == [0.5, 0.5]
 
 

@@ -1,16 +1,30 @@
+"""RLfD_α: its Lagrangian, its bounds and its gap, by hand and against programs."""
+
 from __future__ import annotations
 
-import itertools
+import pickle
 
 import numpy as np
 import pytest
 from checks import dense_flow, one_state
-from hypothesis import given
-from reference import pull
+from hypothesis import given, settings
+from reference import hull_optimum, pair_alpha, quadratic_program
 from scipy.optimize import linprog
-from strategies import make_problem, problems, random_point, seeds
+from strategies import (
+    hull_of,
+    hull_point,
+    make_problem,
+    mdps,
+    problems,
+    random_point,
+    random_policy,
+    seeds,
+    sparse,
+    sparse_problems,
+)
 
 from rlfd_gym import RLfDProblem
+from rlfd_gym.beliefs import NearPrior
 
 
 def test_the_lagrangian_by_hand():
@@ -57,19 +71,13 @@ def test_the_upper_bound_is_a_linear_program_over_the_simplex(problem, seed):
 
 @given(problems(), seeds)
 def test_the_lower_bound_is_a_quadratic_program_over_the_boxes(problem, seed):
-    import piqp
-
     c, u, mu = random_point(problem, seed)
     d = problem.expert - mu
     n, n_states = problem.n_pairs, problem.n_states
     hessian = np.diag(np.r_[np.full(n, 2 * problem.alpha), np.zeros(n_states)])
     gradient = np.r_[d - 2 * problem.alpha * problem.prior, -dense_flow(problem.mdp) @ d]
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = solver.settings.eps_rel = 1e-11
-    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = 1e-11
-    solver.setup(hessian, gradient, x_l=np.full(n + n_states, -1.0), x_u=np.full(n + n_states, 1.0))
-    assert solver.solve() == piqp.PIQP_SOLVED
-    x = np.clip(solver.result.x, -1, 1)
+    box = np.ones(n + n_states)
+    x = np.clip(quadratic_program(hessian, gradient, x_l=-box, x_u=box).x, -1, 1)
     expected = 0.5 * x @ hessian @ x + gradient @ x + problem.alpha * np.sum(problem.prior**2)
     assert problem.bounds(c, u, mu)[1] == pytest.approx(expected, abs=1e-8)
 
@@ -89,122 +97,85 @@ def test_every_point_bounds_the_same_optimum(problem, seed):
     assert problem.bounds(*first)[1] <= problem.bounds(*second)[0] + 1e-9
 
 
-def estimates(problem, point):
-    """Every outcome of the two estimators, (probability, g_c, g_u) and (probability, k, g_μ), as the paper has them."""
-    c, u, mu = point
-    mdp, n, gamma = problem.mdp, problem.n_pairs, problem.discount
-    P, s = mdp.transitions.toarray(), mdp.pair_states
-    moves = [(j, t, P[j, t]) for j in range(n) for t in np.flatnonzero(P[j])]
-    for i, (j, t, p), (e, te, pe) in itertools.product(range(n), moves, moves):
-        chance = mu[j] * p * problem.expert[e] * pe / n
-        if chance == 0:
-            continue
-        g_c, g_u = np.zeros(n), np.zeros(mdp.n_states)
-        g_c[i] += n * pull(problem, c[i], problem.prior[i])
-        g_c[e] += 1
-        g_c[j] -= 1
-        for index, amount in ((s[j], 1), (t, -gamma), (s[e], -1), (te, gamma)):
-            g_u[index] += amount / (1 - gamma)
-        yield "cu", chance, np.r_[g_c, g_u]
-    for k, t, p in moves:
-        g_mu = np.zeros(n)
-        g_mu[k] = n * (c[k] - (u[s[k]] - gamma * u[t]) / (1 - gamma))
-        yield "mu", p / n, g_mu
+@given(sparse_problems(), seeds)
+def test_with_the_l1_penalty_the_lagrangian_and_its_subgradient_are_their_formulas(problem, seed):
+    c, u, mu = random_point(problem, seed)
+    T, alpha = dense_flow(problem.mdp), pair_alpha(problem)
+    expected = np.sum(alpha * np.abs(c - problem.prior)) + (problem.expert - mu) @ (c - T.T @ u)
+    assert problem.lagrangian(c, u, mu) == pytest.approx(expected, abs=1e-10)
+    c[0] = np.clip(problem.prior[0], -1, 1)  # at the kink, unless the prior is outside
+    here, (g_c, g_u, _) = problem.lagrangian(c, u, mu), problem.gradients(c, u, mu)
+    for step in (1e-3, 1.0):
+        other, value = random_point(problem, seed + 1)[:2]
+        there = problem.lagrangian(c + step * (other - c), u + step * (value - u), mu)
+        assert there >= here + step * (g_c @ (other - c) + g_u @ (value - u)) - 1e-10
+    if problem.prior[0] == c[0]:
+        assert g_c[0] == problem.expert[0] - mu[0]
 
 
-@pytest.mark.parametrize("regulariser", ["l2", "l1"])
-@pytest.mark.parametrize("alpha", [0.0, 0.1, 2.0])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_estimators_have_the_gradients_as_their_mean_and_the_bounds_hold(seed, alpha, regulariser):
-    problem = make_problem(seed, n_states=3, n_actions=2, alpha=alpha, regulariser=regulariser)
-    point = random_point(problem, seed + 10)
-    point[0][0] = problem.prior[0]  # at the kink of "l1"
-    mean = {"cu": 0.0, "mu": 0.0}
-    second = {"cu": 0.0, "mu": np.zeros(problem.n_pairs)}
-    total = {"cu": 0.0, "mu": 0.0}
-    largest = 0.0
-    for side, chance, g in estimates(problem, point):
-        mean[side] = mean[side] + chance * g
-        second[side] = second[side] + chance * (g @ g if side == "cu" else g**2)
-        total[side] += chance
-        if side == "mu":
-            largest = max(largest, np.abs(g).max())
-    assert total == pytest.approx({"cu": 1.0, "mu": 1.0}, abs=1e-12)
-    g_c, g_u, g_mu = problem.gradients(*point)
-    np.testing.assert_allclose(mean["cu"], np.r_[g_c, g_u], atol=1e-12)
-    np.testing.assert_allclose(mean["mu"], g_mu, atol=1e-12)
-    v_cu, v_mu = problem.second_moments()
-    assert second["cu"] <= v_cu
-    assert second["mu"].max() <= v_mu  # the local norm at every μ' at once: the worst μ' sits on one pair
-    assert largest <= 2 * problem.n_pairs / (1 - problem.discount)
+@given(sparse_problems(), seeds)
+def test_with_the_l1_penalty_the_bounds_are_linear_programs(problem, seed):
+    c, u, mu = random_point(problem, seed)
+    T, d = dense_flow(problem.mdp), problem.expert - mu
+    alpha, n, n_states = pair_alpha(problem), problem.n_pairs, problem.n_states
+    q = c - T.T @ u
+    upper, lower = problem.bounds(c, u, mu)
+    assert upper == pytest.approx(np.sum(alpha * np.abs(c - problem.prior)) + problem.expert @ q - q.min(), abs=1e-10)
+    rows = np.block(
+        [[np.eye(n), np.zeros((n, n_states)), -np.eye(n)], [-np.eye(n), np.zeros((n, n_states)), -np.eye(n)]]
+    )
+    inner = linprog(
+        np.r_[d, -T @ d, alpha],
+        rows,
+        np.r_[problem.prior, -problem.prior],
+        bounds=[(-1, 1)] * (n + n_states) + [(0, None)] * n,
+    )
+    assert lower == pytest.approx(inner.fun, abs=1e-7)
+    assert problem.duality_gap(c, u, mu) == pytest.approx(upper - lower, abs=1e-12 * (1 + abs(upper)))
 
 
-def second_moment_cu(problem, c, mu):
-    """E‖g_cu‖² in closed form, from the independence of i and the rest."""
-    mdp, n, gamma = problem.mdp, problem.n_pairs, problem.discount
-    a = n * pull(problem, c, problem.prior)
-    cost_part = np.mean(a**2) + 2 * np.mean(a * (problem.expert - mu)) + 2 - 2 * problem.expert @ mu
-    P, b = mdp.transitions.toarray(), np.eye(mdp.n_states)[mdp.pair_states]
-    flow_of = b - gamma * P  # the mean of e_s - γ e_s' given the pair
-    squares = 1 + gamma**2 - 2 * gamma * P[np.arange(n), mdp.pair_states]
-    cross = (mu @ flow_of) @ (problem.expert @ flow_of)
-    return cost_part + (mu @ squares + problem.expert @ squares - 2 * cross) / (1 - gamma) ** 2
+def test_a_tiny_gap_between_large_bounds_survives_rounding():
+    # Next to an optimum by 1e-13 in one entry of the cost, between bounds of about 1000.
+    problem = sparse(make_problem(0, alpha=0.0), alpha=100.0)
+    outside = RLfDProblem(problem.mdp, problem.expert, problem.prior + 4 * np.sign(problem.prior), 100.0, "l1")
+    mu = problem.mdp.optimal(np.clip(outside.prior, -1, 1)).occupancy
+    best, value = outside.best_cost(mu), problem.mdp.optimal(outside.best_cost(mu)).value
+    moved = best.copy()
+    moved[0] -= np.sign(best[0]) * 1e-13
+    assert outside.bounds(best, value, mu)[0] > 1000
+    assert 0.9e-11 < outside.duality_gap(moved, value, mu) - outside.duality_gap(best, value, mu) < 1.1e-11
 
 
-def test_the_papers_bound_fails_where_the_corrected_one_holds():
-    # c = 1, ĉ = -1, α = 0.1 and 256 pairs, on the published inventory: the mean square of n·2α(c-ĉ) alone is 10486.
-    import gymnasium as gym
-
-    mdp = gym.make("rlfd_gym/InventoryPaper-v0").unwrapped.mdp
-    uniform = np.full(256, 1 / 256)
-    problem = RLfDProblem(mdp, mdp.occupancy_of(mdp.uniform_policy()), np.full(256, -1.0), alpha=0.1)
-    moment = second_moment_cu(problem, np.ones(256), uniform)
-    assert moment > 10485
-    assert problem.second_moments("paper")[0] == pytest.approx(64 * 0.01 * 256 + 4 * 1.81 / 0.01 + 8)
-    assert problem.second_moments("paper")[0] < moment <= problem.second_moments("corrected")[0]
-
-
-@given(problems(max_states=4), seeds)
-def test_the_corrected_bound_holds_at_random_and_at_extreme_points(problem, seed):
-    _, _, mu = random_point(problem, seed)
-    worst = -np.where(problem.prior >= 0, 1.0, -1.0)  # the corner of the box farthest from the prior
-    against = np.where(problem.expert >= mu, 1.0, -1.0)
-    l1 = RLfDProblem(problem.mdp, problem.expert, problem.prior, problem.alpha, "l1")
-    for own in (problem, l1):
-        for c in (worst, np.clip(problem.prior, -1, 1), against):
-            assert second_moment_cu(own, c, mu) <= own.second_moments()[0] * (1 + 1e-12)
+@given(problems(), seeds)
+@settings(max_examples=40)
+def test_on_a_hull_the_bounds_bracket_the_optimum_of_a_quadratic_program_and_meet_there(problem, seed):
+    hull = hull_of(problem, int(seed % 4) + 1, seed)
+    value, best = hull_optimum(hull)
+    upper, lower = hull.bounds(*hull_point(hull, seed))
+    scale = 1 + abs(value)
+    assert lower - 1e-7 * scale <= value <= upper + 1e-7 * scale
+    assert hull.duality_gap(*hull_point(hull, seed)) >= 0
+    upper, lower = hull.bounds(*best)
+    assert (upper, lower) == pytest.approx((value, value), abs=1e-6 * scale / (1 - hull.discount))
 
 
-def test_the_l1_bound_is_tight_for_the_cost():
-    # One state, α = 1: a = 2 sign(c - ĉ) = (2, -2), so E a² = 4 = α²n², 2 E[a·w] = 2 (1 + 1) = 4α and E‖w‖² = 2.
-    problem = one_state(regulariser="l1")
-    moment = second_moment_cu(problem, np.array([1.0, -1.0]), np.array([0.0, 1.0]))
-    assert moment == pytest.approx(4 + 4 + 2)  # the value's part vanishes where there is one state
-    assert problem.second_moments()[0] == pytest.approx(4 + 4 + 2 + 2 * 9)
-
-
-def test_steps_and_iterations_are_those_of_the_theorem():
-    import gymnasium as gym
-
-    env = gym.make("rlfd_gym/WindyGridworld-v0", height=6, width=6).unwrapped
-    problem = RLfDProblem(env.mdp, env.mdp.optimal(env.cost).occupancy, env.cost, alpha=0.1)
-    v_cu = 64 * 0.01 * 144 + 4 * 1.49 / 0.09 + 8
-    v_mu = 144 * (2 + 4 * 1.49 / 0.09)
-    assert problem.step_sizes(0.1, bound="paper") == pytest.approx((0.1 / (4 * v_cu), 0.1 / (4 * v_mu)))
-    eta_cu, eta_mu = problem.step_sizes(0.1, bound="paper")
-    expected = max(16 * 180 / (0.1 * eta_cu), 8 * np.log(144) / (0.1 * eta_mu))
-    assert problem.iterations(0.1, bound="paper") == pytest.approx(expected, abs=1)
-    assert problem.iterations(0.1, bound="paper") == pytest.approx(1.9e8, rel=0.02)
-    assert problem.iterations(0.1) > problem.iterations(0.1, bound="paper")
-    for bound in ("paper", "corrected"):
-        steps = problem.iterations(0.1, bound)
-        assert problem.accuracy(steps, bound) <= 0.1 < problem.accuracy(steps - 1, bound)
-
-
-def test_a_prior_outside_the_box_enlarges_the_bounds():
-    inside, outside = one_state(prior=[1.0, -1.0]), one_state(prior=[3.0, -1.0])
-    assert outside.second_moments("paper")[0] > inside.second_moments("paper")[0]
-    assert outside.second_moments()[0] > inside.second_moments()[0]
+@given(mdps(max_discount=0.95), seeds)
+@settings(max_examples=30)
+def test_without_a_prior_the_optimum_on_a_hull_is_minus_that_of_lpal(mdp, seed):
+    # LPAL: min B over occupancies μ with c_k·(μ - μ_E) ≤ B for every column.
+    hull = hull_of(RLfDProblem(mdp, mdp.occupancy_of(random_policy(mdp, seed))), 3, seed)
+    lpal = linprog(
+        np.r_[np.zeros(mdp.n_pairs), 1.0],
+        A_ub=np.column_stack([hull.belief.basis.T, -np.ones(3)]),
+        b_ub=hull.belief.basis.T @ hull.expert,
+        A_eq=np.column_stack([dense_flow(mdp), np.zeros(mdp.n_states)]),
+        b_eq=mdp.initial,
+        bounds=[(0, None)] * mdp.n_pairs + [(None, None)],
+    )
+    upper, lower = hull.bounds(*hull_point(hull, seed))
+    assert lower - 1e-7 <= -lpal.fun <= upper + 1e-7
+    assert hull_optimum(hull)[0] == pytest.approx(-lpal.fun, abs=1e-6)
+    assert -lpal.fun >= -1e-7  # who imitates the expert has margin 0
 
 
 def test_no_prior_means_no_alpha():
@@ -248,8 +219,35 @@ def test_infeasible_points_have_no_bounds(point, message):
         one_state().duality_gap(*point)
 
 
-def test_unknown_bounds_and_bad_epsilons_are_refused():
-    with pytest.raises(ValueError, match="bound must be one of corrected, paper; got 'loose'"):
-        one_state().step_sizes(0.1, bound="loose")
-    with pytest.raises(ValueError, match="epsilon"):
-        one_state().iterations(0.0)
+def test_a_prior_and_its_alpha_are_short_for_a_belief():
+    short = one_state(regulariser="l1")
+    long = RLfDProblem(short.mdp, short.expert, belief=NearPrior(short.prior, 1.0, norm="l1"))
+    point = ([1.0, 0.0], [0.2], [0.5, 0.5])
+    assert long.bounds(*point) == short.bounds(*point)
+    assert long.fingerprint() == short.fingerprint()
+    assert (long.alpha, long.regulariser) == (1.0, "l1")
+
+
+def test_another_belief_or_alpha_leaves_the_rest_of_a_problem_as_it_is():
+    problem = one_state()
+    for other in (problem.with_alpha(0.25), problem.with_belief(NearPrior(problem.prior, 0.25))):
+        assert other.mdp is problem.mdp
+        assert other.alpha == 0.25
+        np.testing.assert_array_equal(other.expert, problem.expert)
+        np.testing.assert_array_equal(other.prior, problem.prior)
+    assert problem.alpha == 1.0
+
+
+def test_a_belief_excludes_a_prior_and_must_be_one():
+    problem = one_state()
+    for change in ({"prior": [0.0, 0.0]}, {"alpha": 0.1}):
+        with pytest.raises(ValueError, match="belief and prior exclude each other"):
+            RLfDProblem(problem.mdp, problem.expert, **change, belief=problem.belief)
+    with pytest.raises(TypeError, match=r"belief must be a Belief of rlfd_gym\.beliefs, got str"):
+        RLfDProblem(problem.mdp, problem.expert, belief="near")
+
+
+def test_a_pickled_problem_is_locked_with_all_its_parts():
+    problem = pickle.loads(pickle.dumps(one_state()))
+    for array in (problem.expert, problem.prior, problem.belief.prior, problem.mdp.initial, problem.state_starts):
+        assert not array.flags.writeable

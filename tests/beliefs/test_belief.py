@@ -1,0 +1,160 @@
+"""What every belief promises: its inner minimum, its excess and its gradient, on random beliefs and random d."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import make_mdp, random_basis, seeds
+
+from rlfd_gym.beliefs import Belief, Hull, NearPrior
+
+KINDS = ("l2", "l1", "l1 with weights", "hull")
+ALPHAS = (0.0, 1e-3, 0.1, 2.0)
+
+
+def make_belief(kind: str, n_pairs: int, alpha: float, seed: int, prior_size: float = 1.0) -> Belief:
+    """A random belief; its prior may leave the box."""
+    rng = np.random.default_rng(seed)
+    prior = prior_size * rng.uniform(-1, 1, n_pairs)
+    if kind == "hull":
+        return Hull(random_basis(n_pairs, int(rng.integers(1, 6)), seed), prior, alpha)
+    weights = rng.exponential(size=n_pairs) * (rng.random(n_pairs) < 0.8)
+    return NearPrior(prior, alpha, kind[:2], weights if "weights" in kind else None)
+
+
+@st.composite
+def beliefs_and_d(draw: st.DrawFn) -> tuple[Belief, np.ndarray]:
+    """A belief, and a difference of two occupancies, or of something larger or smaller."""
+    n_pairs, seed = draw(st.integers(1, 12)), draw(seeds)
+    sizes = draw(st.sampled_from(KINDS)), n_pairs, draw(st.sampled_from(ALPHAS)), seed
+    belief = make_belief(*sizes, draw(st.sampled_from([0.5, 1.0, 3.0])))
+    one, other = np.random.default_rng(seed + 1).dirichlet(np.full(n_pairs, 0.5), size=2)
+    return belief, draw(st.sampled_from([1e-6, 1.0, 30.0])) * (one - other)
+
+
+def objective(belief: Belief, x: np.ndarray, d: np.ndarray) -> float:
+    """Ω(C(x)) + <d, C(x)>, from its definition."""
+    cost = belief.cost(x)
+    return belief.penalty(cost) + float(d @ cost)
+
+
+def some_points(belief: Belief, seed: int, number: int = 60) -> list[np.ndarray]:
+    """Feasible points: random ones, and corners of the set."""
+    rng = np.random.default_rng(seed)
+    inside = [belief.start(rng, uniform=False) for _ in range(number)]
+    if isinstance(belief, Hull):
+        return [*inside, *np.eye(belief.basis.shape[1])]
+    return [*inside, *(np.sign(x) for x in inside), np.clip(belief.prior, -1, 1)]
+
+
+def scale_of(belief: Belief, d: np.ndarray) -> float:
+    """The size of the terms that the objective adds up."""
+    return 1.0 + belief.alpha * (1 + np.abs(belief.prior).sum()) ** 2 + np.abs(d).sum()
+
+
+@given(beliefs_and_d(), seeds)
+def test_the_best_answer_is_feasible_and_no_other_feasible_point_is_better(belief_and_d, seed):
+    belief, d = belief_and_d
+    best = belief.best(d)
+    np.testing.assert_allclose(belief.check(best), best, atol=1e-12)
+    least = objective(belief, best, d)
+    for x in some_points(belief, seed):
+        assert objective(belief, x, d) >= least - 1e-12 * scale_of(belief, d)
+
+
+@given(beliefs_and_d(), seeds)
+def test_the_excess_is_the_distance_to_the_best_objective_and_not_negative(belief_and_d, seed):
+    belief, d = belief_and_d
+    least = objective(belief, belief.best(d), d)
+    for x in some_points(belief, seed, 20):
+        excess = belief.excess(x, d)
+        assert excess >= 0
+        assert excess == pytest.approx(objective(belief, x, d) - least, abs=1e-11 * scale_of(belief, d))
+
+
+@given(beliefs_and_d())
+def test_the_best_answer_has_no_excess(belief_and_d):
+    belief, d = belief_and_d
+    excess = belief.excess(belief.best(d), d)
+    assert 0 <= excess <= (1e-12 * scale_of(belief, d) if isinstance(belief, Hull) else 0.0)
+
+
+@given(beliefs_and_d(), seeds)
+def test_the_gradient_is_the_slope_of_the_objective(belief_and_d, seed):
+    belief, d = belief_and_d
+    rng = np.random.default_rng(seed)
+    x, step = belief.start(rng, uniform=False), 1e-5
+    if not isinstance(belief, Hull):
+        assume(np.abs(x - belief.prior).min() > 2 * step)  # away from the kink of the ℓ1 norm
+    direction = rng.uniform(-1, 1, x.size)
+    slope = (objective(belief, x + step * direction, d) - objective(belief, x - step * direction, d)) / (2 * step)
+    assert belief.gradient(x, d) @ direction == pytest.approx(slope, abs=1e-8 * scale_of(belief, d))
+
+
+@given(beliefs_and_d(), seeds)
+def test_the_gradient_is_a_subgradient_everywhere(belief_and_d, seed):
+    belief, d = belief_and_d
+    here, *others = reversed(some_points(belief, seed, 20))  # the prior itself, or a corner of the simplex
+    for x in others:
+        tangent = objective(belief, here, d) + belief.gradient(here, d) @ (x - here)
+        assert objective(belief, x, d) >= tangent - 1e-12 * scale_of(belief, d)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_alpha_leaves_everything_else_as_it_is(kind):
+    belief = make_belief(kind, 5, 0.1, seed=0)
+    other = belief.with_alpha(0.7)
+    assert type(other) is type(belief)
+    assert (belief.alpha, other.alpha) == (0.1, 0.7)
+    for name, value in vars(belief).items():
+        if name != "alpha":
+            np.testing.assert_array_equal(getattr(other, name), value)
+
+
+def locked_arrays(belief: Belief) -> list[str]:
+    """The names of the arrays of a belief, none of which can be written to."""
+    names = [name for name, value in vars(belief).items() if isinstance(value, np.ndarray)]
+    assert not any(getattr(belief, name).flags.writeable for name in names)
+    return names
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_arrays_of_a_belief_are_locked_also_after_pickling(kind):
+    belief = make_belief(kind, 5, 0.1, seed=0)
+    copy = pickle.loads(pickle.dumps(belief))
+    assert locked_arrays(copy) == locked_arrays(belief) != []
+    for name, value in vars(belief).items():
+        np.testing.assert_array_equal(getattr(copy, name), value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_belief_with_tables_is_over_an_mdp_the_belief_with_vectors(kind):
+    mdp = make_mdp(1, 5, 3, 0.9)
+    assert mdp.n_pairs < mdp.n_states * mdp.n_actions  # some actions are infeasible
+    belief = make_belief(kind, mdp.n_pairs, 0.1, seed=0)
+    tables = {"prior": mdp.table(belief.prior)}
+    if "weights" in kind:
+        tables["weights"] = mdp.table(belief.weights)
+    rest = {name: value for name, value in vars(belief).items() if name not in tables}
+    over = type(belief)(**tables, **rest).over(mdp)
+    for name, value in vars(belief).items():
+        np.testing.assert_array_equal(getattr(over, name), value)
+    locked_arrays(over)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_belief_for_other_pairs_is_refused(kind):
+    mdp = make_mdp(1, 5, 3, 0.9)
+    with pytest.raises(ValueError, match=rf"(prior|weights|basis) has shape .*expected \({mdp.n_pairs},"):
+        make_belief(kind, mdp.n_pairs + 1, 0.1, seed=0).over(mdp)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_belief_prints_its_numbers_and_not_its_arrays(kind):
+    belief = make_belief(kind, 500, 0.25, seed=0)
+    assert repr(belief).startswith(f"{type(belief).__name__}(alpha=0.25")
+    assert len(repr(belief)) < 200

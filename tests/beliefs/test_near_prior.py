@@ -1,0 +1,119 @@
+"""`NearPrior`: its penalty and best answer by hand and on a grid, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from checks import one_state
+from hypothesis import given
+from reference import pair_alpha
+from strategies import random_point, seeds, sparse_problems
+
+from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.mdp import Pairs
+
+
+def test_the_quadratic_penalty_and_its_best_answer_by_hand():
+    belief = NearPrior([0.5, -0.5, 0.0], alpha=0.25)
+    assert belief.penalty(np.array([1.0, 0.5, 0.0])) == pytest.approx(0.25 * 1.25)
+    assert belief.best(np.array([0.1, -1.0, 0.0])).tolist() == pytest.approx([0.3, 1.0, 0.0])
+
+
+def test_the_absolute_penalty_and_its_best_answer_by_hand():
+    belief = NearPrior([0.5, -0.5, 3.0], 0.2, norm="l1", weights=[1.0, 2.0, 1.0])
+    assert belief.penalty(np.array([1.0, 0.5, 1.0])) == pytest.approx(0.2 * (0.5 + 2 * 1.0 + 2.0))
+    # Within α·weight the prior, clipped to [-1, 1]; beyond it the end of the box.
+    assert belief.best(np.array([0.2, 0.41, 0.1])).tolist() == [0.5, -1.0, 1.0]
+
+
+def test_without_alpha_the_best_answer_is_the_corner_against_d():
+    for norm in ("l2", "l1"):
+        belief = NearPrior([0.5, 0.5, 0.25], 0.0, norm)
+        assert belief.best(np.array([0.3, -1e-9, 2.0])).tolist() == [-1.0, 1.0, -1.0]
+
+
+def test_a_subgradient_of_the_absolute_penalty_is_that_of_least_size_at_the_prior():
+    belief = NearPrior([0.5, 0.5, 0.5], 0.2, norm="l1")
+    assert belief.gradient(np.array([0.5, 0.6, 0.4]), np.zeros(3)).tolist() == [0.0, 0.2, -0.2]
+
+
+@given(sparse_problems(), seeds)
+def test_the_best_cost_of_the_absolute_penalty_is_that_of_a_fine_grid(problem, seed):
+    mu = random_point(problem, seed)[2]
+    d, alpha, prior = problem.expert - mu, pair_alpha(problem), problem.prior
+    grid = np.unique(np.r_[np.linspace(-1, 1, 201), np.clip(prior, -1, 1)])
+    value = lambda c: alpha * np.abs(c - prior) + d * c  # noqa: E731
+    best = problem.best_cost(mu)
+    assert np.abs(best).max() <= 1
+    np.testing.assert_allclose(value(best), value(grid[:, None]).min(axis=0), atol=1e-14)
+
+
+def test_a_belief_copies_what_it_is_given():
+    prior, weights = np.array([0.5, -0.5]), np.ones(2)
+    belief = NearPrior(prior, 0.1, "l1", weights)
+    prior[:] = weights[:] = 7.0
+    assert belief.prior.tolist() == [0.5, -0.5]
+    assert belief.weights.tolist() == [1.0, 1.0]
+
+
+def test_starts_are_in_the_box_whether_uniform_or_not():
+    belief = NearPrior(np.zeros(1000), 0.1)
+    for uniform in (False, True):
+        start = belief.start(np.random.default_rng(0), uniform)
+        assert -1 <= start.min() < -0.9
+        assert 0.9 < start.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"norm": "l0"}, ValueError, "norm must be one of l2, l1; got 'l0'"),
+        ({"weights": [1.0, 1.0]}, ValueError, "weights need norm=\"l1\", got 'l2'"),
+        ({"norm": "l1", "weights": [1.0, -1.0]}, ValueError, "weights must not be negative; entry 1 is -1"),
+        ({"norm": "l1", "weights": [1.0, np.nan]}, ValueError, "weights must be finite; entry 1 is nan"),
+        ({"norm": "l1", "weights": "heavy"}, TypeError, "weights must be an array"),
+        ({"prior": [0.0, np.inf]}, ValueError, "prior must be finite; entry 1 is inf"),
+        ({"prior": "cheap"}, TypeError, "prior must be an array"),
+        ({"alpha": -0.1}, ValueError, "alpha must be a finite number in"),
+        ({"alpha": np.nan}, ValueError, "alpha must be a finite number in"),
+        ({"alpha": "0.1"}, TypeError, "alpha must be a number, got str"),
+    ],
+)
+def test_bad_arguments_of_near_prior_are_refused_by_name(changes, error, message):
+    with pytest.raises(error, match=message):
+        NearPrior(**({"prior": [0.5, -0.5], "alpha": 0.1} | changes))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], r"weights has shape \(1,\), expected \(3,\)"),
+        ([[1.0, -1.0], [1.0, np.nan]], "weights must not be negative; entry 1 is -1"),
+        ([[1.0, np.nan], [1.0, np.nan]], "weights must be finite; entry 1 is nan"),
+    ],
+)
+def test_weights_that_do_not_fit_the_pairs_are_refused(weights, message):
+    pairs = Pairs.of_mask([[True, True], [True, False]])
+    with pytest.raises(ValueError, match=message):
+        NearPrior([0.0, 0.0, 0.0], 0.1, "l1", weights).over(pairs)
+
+
+def test_an_unknown_regulariser_is_refused_by_the_problem():
+    with pytest.raises(ValueError, match="regulariser must be one of l2, l1; got 'l0'"):
+        one_state(regulariser="l0")
+
+
+def test_costs_outside_the_box_are_refused_and_rounding_is_removed():
+    belief = NearPrior([0.0, 0.0], 0.1)
+    assert belief.check(np.array([1 + 1e-10, 0.5])).tolist() == [1.0, 0.5]
+    with pytest.raises(ValueError, match=r"cost must lie in \[-1, 1\] for bounds to hold; entry 1 is -1\.5"):
+        belief.check(np.array([0.0, -1.5]))
+    with pytest.raises(ValueError, match=r"cost has shape \(3,\), expected \(2,\)"):
+        belief.vector([0.0, 0.0, 0.0])
+
+
+def test_second_moments_of_weights_and_of_the_papers_lemma_for_the_absolute_penalty_are_refused():
+    with pytest.raises(ValueError, match="weights: Algorithm 1 and its theorem take none; use solve_exact"):
+        NearPrior([0.0, 0.0], 0.1, "l1", [1.0, 1.0]).second_moment("corrected")
+    with pytest.raises(ValueError, match='bound="paper" is a lemma on regulariser="l2"'):
+        NearPrior([0.0, 0.0], 0.1, "l1").second_moment("paper")

@@ -1,0 +1,79 @@
+"""The best certified bounds so far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from checks import assert_solves, one_state
+from hypothesis import given
+from strategies import problems, random_point, seeds
+
+from rlfd_gym import RLfDProblem, solve_exact
+from rlfd_gym.problem import examples
+from rlfd_gym.solvers.incumbent import Incumbent, polish, repaired, to_a_percent, to_rounding
+
+
+@given(problems(), seeds)
+def test_the_best_upper_and_the_best_lower_bound_are_kept_each_with_its_point(problem, seed):
+    best = Incumbent(problem)
+    offered = [random_point(problem, seed + k) for k in range(6)]
+    gaps = [best.offer(*point) for point in offered]
+    bounds = np.array([problem.bounds(*point) for point in offered])
+    np.testing.assert_allclose(gaps, bounds[:, 0] - bounds[:, 1], atol=1e-12)
+    assert best.upper == pytest.approx(bounds[:, 0].min(), abs=1e-12)
+    assert best.lower == pytest.approx(bounds[:, 1].max(), abs=1e-12)
+    together = problem.bounds(best.cost, best.value, best.occupancy)
+    assert together == pytest.approx((best.upper, best.lower), abs=1e-9 * (1 + abs(best.upper)))
+
+
+def test_a_worse_point_changes_nothing():
+    best = Incumbent(one_state())
+    best.offer(np.array([0.5, -0.5]), np.array([0.0]), np.array([0.0, 1.0]))
+    upper, lower, cost = best.upper, best.lower, best.cost
+    assert best.offer(np.array([1.0, 1.0]), np.array([1.0]), np.array([1.0, 0.0])) > 0
+    assert (best.upper, best.lower) == (upper, lower)
+    assert best.cost is cost
+
+
+def test_points_are_brought_into_their_sets_and_large_values_are_shifted_first():
+    best = Incumbent(examples.inventory(alpha=0.1))
+    n, n_states = best.problem.n_pairs, best.problem.n_states
+    value = np.full(n_states, 10.0)
+    value[0] = 10.5
+    best.offer(np.full(n, 3.0), value, np.full(n, -1.0))
+    assert best.cost.tolist() == [1.0] * n
+    assert (best.value[0], best.value[1]) == (0.25, -0.25)  # a constant shift changes neither bound
+    np.testing.assert_array_equal(best.occupancy, best.problem.expert)  # nothing was left of the occupancy
+
+
+def test_promises_are_kept_by_gaps_that_are_small_enough():
+    best = Incumbent(one_state())
+    best.upper, best.lower = 10.0, 10.0 - 5e-6
+    assert best.keeps(to_rounding)  # 1e-6 of a value of 10
+    best.lower = 9.99
+    assert best.keeps(to_a_percent)
+    assert not best.keeps(to_rounding)
+    best.lower = 9.0
+    assert not best.keeps(to_a_percent)
+
+
+@given(problems(), seeds)
+def test_a_repaired_occupancy_is_that_of_its_own_policy(problem, seed):
+    mu = random_point(problem, seed)[2]
+    exactly = RLfDProblem(problem.mdp, problem.mdp.occupancy_of(problem.mdp.policy_of(problem.expert)))
+    again = repaired(exactly, mu, 1e-14)
+    np.testing.assert_allclose(again, problem.mdp.occupancy_of(problem.mdp.policy_of(mu)), atol=1e-12)
+
+
+def test_polishing_turns_a_rough_point_into_certified_bounds():
+    problem = examples.inventory(alpha=0.1)
+    exact = solve_exact(problem)
+    rough = Incumbent(problem)
+    noise = 1e-3 * np.random.default_rng(0).normal(size=problem.n_pairs)
+    rough.offer(exact.cost + noise, exact.value, exact.occupancy * (1 + noise))
+    gap = rough.gap
+    polish(rough)
+    assert rough.gap < 0.1 * gap
+    assert rough.lower - 1e-9 <= exact.upper
+    assert exact.lower <= rough.upper + 1e-9
+    assert_solves(problem, exact, 1e-6)

@@ -1,0 +1,101 @@
+"""The matrix-free method: against the quadratic program, and its parts on their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from checks import assert_solves
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from strategies import grid_problem, mdps, random_problem, seeds, with_sampled_expert
+
+from rlfd_gym import RLfDProblem, solve_exact
+from rlfd_gym.problem import examples
+from rlfd_gym.solvers import matrix_free
+from rlfd_gym.solvers.incumbent import Incumbent
+
+ALPHAS = (0.0, 1e-3, 0.1, 10.0)
+
+
+@given(mdps(), seeds, st.sampled_from(ALPHAS), st.booleans())
+def test_the_matrix_free_method_keeps_its_promise_and_agrees(mdp, seed, alpha, few_samples):
+    problem = random_problem(mdp, seed, alpha)
+    if few_samples:
+        problem = with_sampled_expert(problem, 20, seed)
+    solution = solve_exact(problem, "matrix-free")
+    assert_solves(problem, solution, max(1e-6, 0.01 * solution.lower) * (1 + 1e-6))
+    exactly = solve_exact(problem, "qp")
+    assert exactly.lower - 1e-9 <= solution.upper
+    assert solution.lower <= exactly.upper + 1e-9
+    # α‖c - c°‖² is at most the distance of each from the optimum.
+    assert (
+        alpha * np.sum((solution.cost - exactly.cost) ** 2) <= 2 * (solution.duality_gap + exactly.duality_gap) + 1e-9
+    )
+
+
+def six_digits(upper, lower):
+    """A promise: a millionth of the value."""
+    return max(1e-9, 1e-6 * lower)
+
+
+@pytest.mark.parametrize("part", [matrix_free.newton, matrix_free.interior_point])
+def test_either_part_alone_finds_the_solution_to_six_digits(part):
+    for problem in (examples.inventory(0.1), grid_problem(8, 0.01, discount=0.9)):
+        exactly = solve_exact(problem, "qp")
+        best = Incumbent(problem)
+        best.offer(np.clip(problem.prior, -1, 1), np.zeros(problem.mdp.n_states), problem.expert)
+        assert part(best, six_digits) > 0
+        assert best.keeps(six_digits)
+        assert best.upper == pytest.approx(exactly.upper, rel=2e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("discount", [0.7, 0.95, 0.99])
+@pytest.mark.parametrize("alpha", [1e-4, 0.01, 1.0])
+@pytest.mark.parametrize("layout_seed", [None, 1])
+def test_larger_grids_are_certified_to_one_per_cent(discount, alpha, layout_seed):
+    problem = grid_problem(30, alpha, discount=discount, layout_seed=layout_seed)
+    solution = solve_exact(problem, "matrix-free")
+    assert_solves(problem, solution, 0.01 * solution.upper)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("part", [matrix_free.newton, matrix_free.interior_point])
+def test_bounds_hold_also_when_the_method_is_stopped_early(part, steps, monkeypatch):
+    problem = grid_problem(12, 0.01, discount=0.95)
+    exactly = solve_exact(problem, "qp")
+    monkeypatch.setattr(matrix_free, "MAX_STEPS", steps)
+    best = Incumbent(problem)
+    best.offer(np.clip(problem.prior, -1, 1), np.zeros(problem.mdp.n_states), problem.expert)
+    part(best, lambda upper, lower: 0.0)
+    assert best.gap > 0
+    assert best.lower <= exactly.upper + 1e-9
+    assert best.upper >= exactly.lower - 1e-9
+
+
+@given(mdps(), seeds)
+def test_at_alpha_zero_the_closed_form_imitates_the_expert_at_the_nearest_constant_cost(mdp, seed):
+    problem = random_problem(mdp, seed, 0.0)
+    solution = solve_exact(problem, "matrix-free")
+    assert_solves(problem, solution, 1e-12)
+    np.testing.assert_allclose(solution.occupancy, problem.expert, atol=1e-12)
+    constant = minimize(lambda k: np.sum((k - problem.prior) ** 2), 0.0, bounds=[(-1, 1)]).x[0]
+    np.testing.assert_allclose(solution.cost, constant, atol=1e-5)
+    assert solve_exact(RLfDProblem(mdp, problem.expert), "matrix-free").cost.tolist() == [0.0] * mdp.n_pairs
+
+
+@given(mdps(), seeds)
+def test_conjugate_gradients_solve_the_normal_equations(mdp, seed):
+    from rlfd_gym.solvers import _newton
+
+    rng = np.random.default_rng(seed)
+    p, flow = mdp.transitions, mdp.flow_matrix().toarray()
+    weights, ridge, rhs = rng.random(mdp.n_pairs), rng.random(mdp.n_states), rng.normal(size=mdp.n_states)
+    matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, weights)
+    normal = flow @ np.diag(weights) @ flow.T
+    np.testing.assert_allclose(_newton.normal_diagonal(*matrix), np.diag(normal), rtol=1e-9)
+    for share in (0.0, 1 / ridge.sum()):
+        x = rng.normal(size=mdp.n_states)
+        _newton.conjugate_gradients(*matrix, ridge, share, rhs, x, 1e-10, 1000)
+        system = normal + np.diag(ridge) - share * np.outer(ridge, ridge)
+        np.testing.assert_allclose(system @ x, rhs, atol=1e-5)
