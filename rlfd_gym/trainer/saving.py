@@ -89,7 +89,7 @@ def load(
         for name in ("pair_states", "pair_actions"):
             if not np.array_equal(arrays[name], getattr(pairs, name)):
                 raise ValueError(f"it was saved for another environment, whose {name} differ from env's")
-        prior = arrays.get("prior")
+        prior = _vector(arrays, "prior", pairs.n_pairs) if "prior" in arrays else None
         trainer = kind(None, env, reward_net, venv=venv, prior=prior, custom_logger=custom_logger, **settings)
         _restore(trainer, header, arrays)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -111,7 +111,7 @@ def _restore(trainer: RLfDTrainer, header: dict[str, Any], arrays: Arrays) -> No
     """Bring a fresh trainer to where the one in the file stood."""
     trainer._seed, trainer._horizon = _checks.integer("seed", header["seed"], 0), header["horizon"]
     trainer._policy.rng = _generator(header["policy_rng"])
-    expert, noise = _unpack_expert(arrays), header.get("noise")
+    expert, noise = _unpack_expert(arrays, trainer._model.pairs.n_pairs), header.get("noise")
     if expert is None:
         return
     trainer._pose(expert, None if noise is None else _checks.number("noise", noise, 0.0))
@@ -137,11 +137,11 @@ def _pack_expert(expert: FloatArray | SampledExpert) -> Arrays:
     return {"expert": expert}
 
 
-def _unpack_expert(arrays: Arrays) -> FloatArray | SampledExpert | None:
-    """The expert that `_pack_expert` took apart, if there is one; whoever poses a problem with it checks it."""
+def _unpack_expert(arrays: Arrays, n_pairs: int) -> FloatArray | SampledExpert | None:
+    """The expert that `_pack_expert` took apart, if there is one; the problem checks what it says."""
     if "expert.states" in arrays:
         return SampledExpert(*(arrays[f"expert.{name}"] for name in SAMPLES))
-    return arrays.get("expert")
+    return _vector(arrays, "expert", n_pairs) if "expert" in arrays else None
 
 
 def _pack(solution: Solution, *, with_state: bool) -> tuple[dict[str, Any], Arrays]:
@@ -182,15 +182,16 @@ def _unpack(
         last = Point(*(_vector(arrays, f"last.{name}", n) for name, n in zip(Point._fields, lengths, strict=True)))
         etas = tuple(_checks.number("step_sizes", eta, 0.0) for eta in header["step_sizes"])
         state = SmdState(etas, _unpack_runs(header, arrays, problem), last, problem.fingerprint())
+    vectors = {name: _vector(arrays, f"solution.{name}", size) for name, size in sizes.items()}
     solution = Solution(
-        **{name: _vector(arrays, f"solution.{name}", size) for name, size in sizes.items()},  # type: ignore[arg-type]
+        **vectors,  # type: ignore[arg-type]
         **{name: header[name] for name in NUMBERS},
         history=_unpack_history(arrays),
         stats={name: tuple(value) if isinstance(value, list) else value for name, value in header["stats"].items()},
         state=state,
     )
     if proved:
-        bounds = problem.bounds(solution.cost, solution.value, solution.occupancy)
+        bounds = problem.bounds(vectors["cost"], vectors["value"], vectors["occupancy"])
         saved = (solution.upper, solution.lower)
         if not np.allclose(bounds, saved, rtol=SAME_BOUNDS, atol=SAME_BOUNDS, equal_nan=True):
             raise ValueError("it was saved for another environment, whose transitions give the solution other bounds")

@@ -65,8 +65,9 @@ class Settings:
         _checks.one_of("discounting", self.discounting, DISCOUNTINGS)
         _checks.one_of("regulariser", self.regulariser, NORMS)
         object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1))
-        if isinstance(self.step_size, list):  # as JSON has it
-            object.__setattr__(self, "step_size", tuple(self.step_size))
+        steps: Any = self.step_size
+        if isinstance(steps, list):  # as JSON has it
+            object.__setattr__(self, "step_size", tuple(steps))
         if self.alpha is not None and not isinstance(self.alpha, str):
             object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
 
