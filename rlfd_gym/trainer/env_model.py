@@ -1,7 +1,7 @@
 """The environment as the trainer sees it: pairs, a discount, and tables or a simulator.
 
-With tables everything can be computed. Without them there is `sample_next(states, actions, rng)`, which draws next
-states, and what the environment says of its spaces.
+With tables everything can be computed. Without them there is `sample_next(states, actions, rng)`,
+which draws next states, and what the environment says of its spaces.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class EnvModel:
         return getattr(self.base, "observation_matrix", None)
 
     def check_net(self, name: str, net: Any) -> None:
-        """Refuse what is no reward net, or one that does not take every state (or its observation) and action."""
+        """Refuse what is no reward net, or one that does not take every state and action."""
         if not isinstance(net, RewardNet):
             raise TypeError(f"{name} must be an imitation RewardNet, got {type(net).__name__}")
         states, actions, pairs = net.observation_space, net.action_space, self.pairs
@@ -88,7 +88,7 @@ class EnvModel:
             )
 
     def pairs_of(self, name: str, values: Any) -> FloatArray:
-        """Return a vector over pairs, given as one, as a table, or as a function of state and action."""
+        """Return a vector over pairs from one, a table, or a function of state and action."""
         if callable(values):
             pairs = zip(self.pairs.pair_states.tolist(), self.pairs.pair_actions.tolist(), strict=True)
             values = [values(state, action) for state, action in pairs]
@@ -97,7 +97,7 @@ class EnvModel:
     def problem(
         self, expert: Any, prior: ArrayLike | None, alpha: float, regulariser: str
     ) -> RLfDProblem | BlackBoxProblem:
-        """Pose RLfD_α in this environment, for an occupancy or, without tables, for a `SampledExpert`."""
+        """Pose RLfD_α, for an occupancy or, without tables, for a `SampledExpert`."""
         if self.mdp is not None:
             return RLfDProblem(self.mdp, expert, prior, alpha, regulariser)
         return BlackBoxProblem(
@@ -113,13 +113,13 @@ class EnvModel:
         )
 
     def policy(self, solution: Solution, kind: str) -> FloatArray:
-        """Return a solution's own policy, or with "greedy" the optimal one for its cost, which needs tables."""
+        """Return a solution's policy, or with "greedy" (and tables) the optimal one for its cost."""
         if kind == "greedy" and self.mdp is not None:
             return self.mdp.optimal(solution.cost).policy
         return solution.policy
 
     def state_occupancy(self, policy: FloatArray, occupancy: FloatArray) -> FloatArray:
-        """Return how often a policy is in each state; without tables, what the learned occupancy says of it."""
+        """Return a policy's state occupancy; without tables, that of the learned occupancy."""
         pairs = occupancy if self.mdp is None else self.mdp.occupancy_of(policy)
         sums = np.bincount(self.pairs.pair_states, weights=pairs, minlength=self.pairs.n_states)
         return np.asarray(sums, dtype=np.float64)
@@ -132,7 +132,10 @@ class EnvModel:
         return float(expert.weights @ shown), float(solution.occupancy @ solution.cost)
 
     def transitions(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """Return all possible transitions, each pair weighing the same; without tables, one self-loop per pair."""
+        """Return all possible transitions, with equal weight for each pair.
+
+        Without tables there is one self-loop per pair.
+        """
         states, actions, n = self.pairs.pair_states, self.pairs.pair_actions, self.pairs.n_pairs
         if self.mdp is None:
             return states, actions, states, np.full(n, 1.0 / n)
@@ -141,9 +144,10 @@ class EnvModel:
         return states[rows], actions[rows], p.indices.astype(np.int64), p.data / p.data.sum()
 
     def as_executed(self, read: Demonstrations) -> Demonstrations:
-        """Replace infeasible actions by what the environment did instead, where `cut_action` says what that is.
+        """Replace infeasible actions by what the environment did instead.
 
-        An agent that knows no masks asks for anything, and rollouts record what it asked for.
+        An agent that knows no masks asks for anything, and rollouts record what it asked for. The
+        environment's `cut_action`, if there is one, says what was done.
         """
         cut = getattr(self.base, "cut_action", None)
         if not callable(cut):
@@ -157,7 +161,7 @@ class EnvModel:
         return replace(read, actions=actions)
 
     def seems_absorbing(self, read: Demonstrations) -> NDArray[np.bool_]:
-        """Try every action in the states that trajectories terminated in; return which of them are never left."""
+        """Return which of the states that trajectories terminated in no action seems to leave."""
         n_states, feasible = self.pairs.n_states, self.pairs.feasible
         absorbing = np.zeros(n_states, dtype=bool)
         if read.lengths is None or read.next_states is None:

@@ -1,8 +1,9 @@
 """A Stable-Baselines3 policy that is a table: π(a|s), zero where an action is infeasible.
 
-It carries its own random generator, so that the same seed gives the same actions, and works on one observation or a
-batch. `save` writes tensors and numbers only, and `load` reads with `weights_only=True`: no code is executed.
-Importing this module makes it known to imitation: `imitation.policies.serialize.load_policy("rlfd", venv, path=...)`.
+It carries its own random generator, so that the same seed gives the same actions, and works on one
+observation or a batch. `save` writes tensors and numbers only, and `load` reads with
+`weights_only=True`: no code is executed. Importing this module registers the policy with imitation, for
+`imitation.policies.serialize.load_policy("rlfd", venv, path=...)`.
 """
 
 from __future__ import annotations

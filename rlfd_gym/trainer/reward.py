@@ -1,16 +1,19 @@
 """An imitation reward net that is a table: r(s, a) = -c(s, a), minus the learned cost.
 
-It goes wherever imitation takes a `RewardNet`: `RewardVecEnvWrapper(venv, net.predict_processed)` trains any
-Stable-Baselines3 agent on it. The table is one double-precision parameter, so `state_dict`, `to(device)` and
-imitation's ways of finding a net's device and dtype work, and an algorithm that trains rewards may continue from it.
+It goes wherever imitation takes a `RewardNet`: `RewardVecEnvWrapper(venv, net.predict_processed)`
+trains any Stable-Baselines3 agent on it. The table is one double-precision parameter, so `state_dict`,
+`to(device)` and imitation's ways of finding a net's device and dtype work, and an algorithm that trains
+rewards may continue from it.
 
-Importing this module makes it known to imitation: `imitation.rewards.serialize.load_reward("rlfd", path, venv)`.
+Importing this module registers the net with imitation, for
+`imitation.rewards.serialize.load_reward("rlfd", path, venv)`.
 
 `fit_reward_net` brings another net as near to a table as it can come: least squares over the pairs,
 
     min over θ  1/n Σ_(s,a) Σ_s' P(s'|s, a) (r_θ(s, a, s') - r(s, a))²,
 
-by Adam. Where the net looks at the state only, say, the error that remains is the part of the reward it cannot express.
+by Adam. If the net looks at the state only, for example, the error that remains is the part of the
+reward that it cannot express.
 """
 
 from __future__ import annotations
@@ -100,7 +103,7 @@ def load_reward(path: str | os.PathLike[str], venv: VecEnv) -> RewardFn:
 def reward_table(cost_table: FloatArray, env: Any) -> FloatArray:
     """Return -cost; an infeasible action has the reward of what the environment would do instead.
 
-    `env.cut_action(state, action)` says what that is. Without such a method it has the lowest reward.
+    `env.cut_action(state, action)` says what that is; without such a method it has the lowest one.
     """
     table = -cost_table + 0.0
     missing = np.argwhere(np.isnan(table))
@@ -124,10 +127,10 @@ def fit_reward_net(
     """Fit `net` to a table in place, and return the root mean squared error that is left.
 
     Args:
-        net: any reward net over the environment's observations and actions. Of an ensemble every member is fitted, and
-            the largest error returned.
+        net: any reward net over the environment's observations and actions. Of an ensemble every
+            member is fitted, and the largest error returned.
         table: r, (n_states, n_actions).
-        transitions: states, actions, next states and weights of what to fit on; the weights sum to one.
+        transitions: states, actions, next states and weights to fit on; the weights sum to one.
         rng: draws the batches, where there are too many transitions for one.
         observations: what the net sees of each state, for environments whose observations are vectors.
     """
@@ -148,7 +151,7 @@ def _batches(
     transitions: tuple[IntArray, IntArray, IntArray, FloatArray],
     observations: FloatArray | None,
 ) -> Callable[[IntArray], tuple[Any, th.Tensor]]:
-    """Return a function that prepares some of the transitions, by number, as (inputs, targets) of a net."""
+    """Return a function that prepares transitions, given by number, as (inputs, targets)."""
     discrete = isinstance(net.observation_space, Discrete)
     if not discrete and observations is None:
         raise ValueError(
@@ -171,7 +174,7 @@ def _train(
     weights: FloatArray,
     rng: np.random.Generator,
 ) -> float:
-    """Train a net on weighted transitions by Adam, and return the root mean squared error that is left."""
+    """Train a net on weighted transitions, and return the root mean squared error that is left."""
     parameters = [p for p in net.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError(f"reward_net is a {type(net).__name__} without trainable parameters: nothing can be fitted")

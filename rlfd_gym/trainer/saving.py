@@ -1,11 +1,11 @@
 """A trainer as one file of named arrays with a JSON header, and back.
 
-No code in a file is executed, and nothing in it is believed: every array is checked against the problem before it is
-used, because the compiled kernels check nothing. What a run of Algorithm 1 shares with others of its problem (the
-prior, where each pair's transitions are) is taken from the problem.
+No code in a file is executed, and nothing in it is believed: every array is checked against the
+problem before it is used, because the compiled kernels check nothing. What a run of Algorithm 1 shares
+with others of its problem (the prior, where each pair's transitions are) is taken from the problem.
 
-Version 1 kept the runs of Algorithm 1 in another form. Its files are read without them: everything is there, but the
-training cannot be continued.
+Version 1 kept the runs of Algorithm 1 in another form. Its files are read without them: everything is
+there, but the training cannot be continued.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def load(
 
 
 def _solver(saved: Any, function: str | None, given: Solver | None) -> Any:
-    """The solver of a trainer: that of the file, or if that was a function, the one that is given again."""
+    """Return the solver in a file, or if it was a function, the one that is given again."""
     if function is None and given is not None:
         raise ValueError(f"solver is for trainers whose solver was a function; this one has {saved!r}")
     if function is not None and not callable(given):
@@ -121,31 +121,31 @@ def _restore(trainer: RLfDTrainer, header: dict[str, Any], arrays: Arrays) -> No
     if header["version"] == 1:
         parts, arrays = _from_version_1(parts, arrays)
     if "choice" not in header:
-        trainer._adopt(_unpack(parts, arrays, trainer.problem, proved=not callable(trainer.solver)))
+        trainer._adopt(_unpack(parts, arrays, trainer.problem, trainer.solver))
         return
     alpha = _checks.number("choice.alpha", header["choice"]["alpha"], 0.0)
     problem = trainer._model.problem(expert, trainer.prior, alpha, trainer.regulariser)
-    choice = AlphaChoice(solution=_unpack(parts, arrays, problem, proved=True), **header["choice"])
+    choice = AlphaChoice(solution=_unpack(parts, arrays, problem, trainer.solver), **header["choice"])
     trainer._pose(expert, trainer._noise, choice)
     trainer._adopt(choice.solution)
 
 
 def _pack_expert(expert: FloatArray | SampledExpert) -> Arrays:
-    """The arrays of an expert."""
+    """Return the arrays of an expert."""
     if isinstance(expert, SampledExpert):
         return {f"expert.{name}": getattr(expert, name) for name in SAMPLES}
     return {"expert": expert}
 
 
 def _unpack_expert(arrays: Arrays, n_pairs: int) -> FloatArray | SampledExpert | None:
-    """The expert that `_pack_expert` took apart, if there is one; the problem checks what it says."""
+    """Return the expert that `_pack_expert` took apart, if any; the problem checks it."""
     if "expert.states" in arrays:
         return SampledExpert(*(arrays[f"expert.{name}"] for name in SAMPLES))
     return _vector(arrays, "expert", n_pairs) if "expert" in arrays else None
 
 
 def _pack(solution: Solution, *, with_state: bool) -> tuple[dict[str, Any], Arrays]:
-    """(header, arrays) of a solution, with or without what Algorithm 1 continues from."""
+    """Return (header, arrays) of a solution, with or without what Algorithm 1 continues from."""
     vectors = {name: getattr(solution, name) for name in VECTORS}
     arrays = {f"solution.{name}": np.asarray(v, np.float64) for name, v in vectors.items() if v is not None}
     arrays |= {f"history.{item.name}": getattr(solution.history, item.name) for item in fields(History)}
@@ -161,23 +161,24 @@ def _pack(solution: Solution, *, with_state: bool) -> tuple[dict[str, Any], Arra
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a statistic is a number, a text, or a sequence or an array of such: what a header can hold."""
+    """Whether a header can hold a statistic: a number, a text, or a sequence of such."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return isinstance(value, (bool, int, float, str, np.generic, np.ndarray))
 
 
 def _unpack(
-    header: dict[str, Any], arrays: Arrays, problem: RLfDProblem | BlackBoxProblem, *, proved: bool
+    header: dict[str, Any], arrays: Arrays, problem: RLfDProblem | BlackBoxProblem, solver: str | Solver
 ) -> Solution:
-    """The solution that `_pack` took apart; `proved` if its bounds must be those of the problem."""
+    """Return the solution that `_pack` took apart; bounds that a solver of ours proved must hold."""
+    own = not callable(solver)
     sizes = {"policy": problem.n_pairs, "occupancy": problem.n_pairs, "cost": problem.n_pairs}
-    if proved or "solution.value" in arrays:
+    if own or "solution.value" in arrays:
         sizes["value"] = problem.n_states
     if "solution.mixture" in arrays:
         sizes["mixture"] = arrays["solution.mixture"].size
     state = None
-    if "step_sizes" in header:
+    if solver == "smd":
         lengths = (problem.n_pairs, problem.n_states, problem.n_pairs)
         last = Point(*(_vector(arrays, f"last.{name}", n) for name, n in zip(Point._fields, lengths, strict=True)))
         etas = tuple(_checks.number("step_sizes", eta, 0.0) for eta in header["step_sizes"])
@@ -190,7 +191,7 @@ def _unpack(
         stats={name: tuple(value) if isinstance(value, list) else value for name, value in header["stats"].items()},
         state=state,
     )
-    if proved:
+    if own:
         bounds = problem.bounds(vectors["cost"], vectors["value"], vectors["occupancy"])
         saved = (solution.upper, solution.lower)
         if not np.allclose(bounds, saved, rtol=SAME_BOUNDS, atol=SAME_BOUNDS, equal_nan=True):
@@ -199,7 +200,7 @@ def _unpack(
 
 
 def _unpack_history(arrays: Arrays) -> History:
-    """The history of a solution: columns of one length, or empty."""
+    """Return the history of a solution, whose columns have one length or are empty."""
     columns = {item.name: arrays[f"history.{item.name}"] for item in fields(History)}
     length = columns["iteration"].size
     for name, column in columns.items():
@@ -211,7 +212,7 @@ def _unpack_history(arrays: Arrays) -> History:
 def _unpack_runs(
     header: dict[str, Any], arrays: Arrays, problem: RLfDProblem | BlackBoxProblem
 ) -> tuple[Checkpoint, ...]:
-    """The runs of a solve, their fixed parts taken from the problem rather than from the file."""
+    """Return the runs of a solve, their fixed parts taken from the problem."""
     from rlfd_gym.solvers.smd import records  # compiled: loaded when needed
 
     generators = header["generators"]
@@ -233,7 +234,7 @@ def _unpack_runs(
 
 
 def _check_run(run: Run, count: int) -> None:
-    """Refuse a run whose numbers could lead a draw out of its tree, or that has made other than `count` steps."""
+    """Refuse a run that has not made `count` steps, or whose draws could leave its tree."""
     from rlfd_gym.solvers.smd.tree import tree_rebuild  # compiled: loaded when needed
 
     pairs, tree = run.pairs, np.zeros_like(run.tree)
@@ -247,14 +248,14 @@ def _check_run(run: Run, count: int) -> None:
 
 
 def _from_version_1(header: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
-    """(header, arrays) of a solution in a file of version 1, by the names of version 2 and without its runs."""
+    """Return (header, arrays) of a solution by the names of version 2, without its runs."""
     stats = {name: header[name] for name in ("n_runs", "step_sizes") if name in header}
     renamed = {"last.cost": "last.x", "history.change_weights": "history.change_mixture"}
     return header | {"stats": stats, "generators": []}, {renamed.get(name, name): arrays[name] for name in arrays}
 
 
 def _vector(arrays: Arrays, name: str, length: int) -> FloatArray:
-    """A finite vector of a given length."""
+    """Return an array that must be a finite vector of a given length."""
     vector: FloatArray = _array(arrays, name, (length,))
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} is not finite")
@@ -262,7 +263,7 @@ def _vector(arrays: Arrays, name: str, length: int) -> FloatArray:
 
 
 def _array(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    """An array of float64 of a given shape."""
+    """Return an array that must be float64 of a given shape."""
     array = arrays[name]
     if array.shape != shape or array.dtype != np.float64:
         raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, expected float64 of shape {shape}")
@@ -270,7 +271,7 @@ def _array(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _generator(state: dict[str, Any], kinds: tuple[str, ...] = GENERATORS) -> np.random.Generator:
-    """A generator of one of these kinds, in a given state."""
+    """Return a generator of one of these kinds, in a given state."""
     bits = getattr(np.random, _checks.one_of("bit_generator", state["bit_generator"], kinds))()
     bits.state = state
     return np.random.Generator(bits)

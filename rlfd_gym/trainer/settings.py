@@ -1,7 +1,8 @@
 """The options of a trainer: each is listed, checked and saved here, and nowhere else.
 
-`RLfDTrainer` says what they mean. Two defaults depend on what the trainer is given: the solver on whether the
-environment has tables, α on whether there is a prior. Such an option is `None` until `completed` fills it in.
+`RLfDTrainer` says what they mean. Two defaults depend on what the trainer is given: the solver on
+whether the environment has tables, α on whether there is a prior. Such an option is `None` until
+`completed` fills it in.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Settings:
             object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
 
     def completed(self, *, tables: bool, prior: bool, discount: float) -> Settings:
-        """Return the settings for an environment with or without tables and prior, with nothing left to choose."""
+        """Return the settings with their defaults for an environment and for a prior or none."""
         solver = ("exact" if tables else "smd") if self.solver is None else self.solver
         if not tables and (solver == "exact" or self.policy_kind == "greedy"):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')

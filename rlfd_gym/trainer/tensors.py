@@ -1,4 +1,4 @@
-"""What the tabular policy and the tabular reward share: spaces, files without code, imitation's registries."""
+"""What the tabular policy and reward share: spaces, files without code, imitation's registries."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ LARGE_GAP = 0.5  # for costs in [-1, 1]
 
 
 class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
-    """Learn a cost and a policy from demonstrations and a prior guess of the cost, in a tabular environment.
+    """Learn a cost and a policy from demonstrations and a prior guess of the cost.
 
     Args:
         demonstrations: anything imitation's algorithms take, or an occupancy over pairs or states
@@ -150,7 +150,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         )
 
     def set_demonstrations(self, demonstrations: Any) -> None:
-        """Set or replace the demonstrations; `policy` keeps what was learned until `train` is called again."""
+        """Set or replace the demonstrations; `policy` stays as it is until `train` is called."""
         expert: FloatArray | SampledExpert
         model, noise = self._model, None
         if isinstance(demonstrations, np.ndarray):
@@ -182,7 +182,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         callback: Callable[[int], Any] | None = None,
         log_interval: int | None = None,
     ) -> FloatArray:
-        """Train, or continue: SMD resumes where the last call stopped, until the demonstrations change.
+        """Train, or continue: SMD resumes where it stopped, unless the demonstrations changed.
 
         Args:
             max_iter: the iterations of each run of SMD; by default the theorem's for `epsilon` if
@@ -220,19 +220,19 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     @property
     def problem(self) -> RLfDProblem | BlackBoxProblem:
-        """The problem that `train` solves; under a rule its α is 0 until the rule has chosen one."""
+        """The problem that `train` solves; its α is 0 until a rule has chosen one."""
         if self._problem is None:
             raise RuntimeError("there are no demonstrations yet: pass them to the constructor or set_demonstrations()")
         return self._problem
 
     @property
     def policy(self) -> TablePolicy:
-        """The apprentice, a Stable-Baselines3 policy: uniform before training, always the same object."""
+        """The apprentice, a Stable-Baselines3 policy. Always the same object, uniform at first."""
         return self._policy
 
     @property
     def reward_net(self) -> RewardNet:
-        """The learned reward, -cost: the table itself, or your own net fitted to it. Always the same object."""
+        """The learned reward, -cost: a table, or your own net. Always the same object."""
         return self._reward_net
 
     reward_train = reward_test = reward_net  # the names that GAIL and AIRL have for it
@@ -256,7 +256,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     @property
     def alpha_choice(self) -> AlphaChoice:
-        """What the rule has chosen, and why; only where `alpha` was the name of a rule, and after `train`."""
+        """What the rule has chosen, and why; only after `train` with `alpha` a rule's name."""
         if self._choice is None:
             why = "alpha was given as a number" if self.alpha_rule is None else "call train() first"
             raise RuntimeError(f"no alpha has been chosen: {why}")
@@ -285,21 +285,20 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         solver: Solver | None = None,
         custom_logger: HierarchicalLogger | None = None,
     ) -> RLfDTrainer:
-        """Load the trainer that `save` wrote, for the same environment; no code in the file is executed.
+        """Load what `save` wrote, for the same environment; no code in the file is executed.
 
-        A `reward_net` is fitted to the learned reward. A trainer whose solver was a function needs it again,
-        as `solver`.
+        A `reward_net` is fitted to the learned reward. If the solver was a function, pass it again.
         """
         return saving.load(cls, path, env, reward_net, venv=venv, solver=solver, custom_logger=custom_logger)
 
     def _pose(self, expert: FloatArray | SampledExpert, noise: float | None, choice: AlphaChoice | None = None) -> None:
-        """Pose the problem, with the α of a choice if there is one; what was learned is forgotten."""
+        """Pose the problem, with the α of a choice if there is one, and forget the solution."""
         alpha = self.settings.fixed_alpha(0.0) if choice is None else choice.alpha
         self._problem = self._model.problem(expert, self.prior, alpha, self.regulariser)
         self._noise, self._choice, self._solution = noise, choice, None
 
     def _solve(self) -> None:
-        """Solve the problem exactly, under a rule for the α that it chooses, or by a function of the user's."""
+        """Solve the problem exactly (under a rule for its α) or by the user's own function."""
         problem: Any = self.problem
         if self.alpha_rule is None:
             solution = (self.solver if callable(self.solver) else solve_exact)(problem)
@@ -329,7 +328,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         return reward_table(self.cost_table, self._model.base)
 
     def _log(self, before: Solution | None, promise: float | None = None) -> None:
-        """Log where the training stands; `promise` is the gap that the theorem promises for its end."""
+        """Log where the training stands, and the gap that the theorem promises for its end."""
         now = self.solution
         record = progress(self._model, self.problem.expert, now, before, self._policy_pairs)
         record |= {} if promise is None else {"theorem_bound": promise}

@@ -1,4 +1,4 @@
-"""How a trainer trains: Algorithm 1 with a log along the way, a rule that chooses α, and the numbers to log."""
+"""How a trainer trains: Algorithm 1 with logs along the way, a rule for α, and what is logged."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def train_smd(
 
 
 def choose_alpha(problem: Any, rule: str, noise: float | None) -> AlphaChoice:
-    """Choose α by a rule, for a problem with tables and for demonstrations whose occupancy is off by `noise`."""
+    """Choose α by a rule, for a problem with tables whose expert may be off by `noise`."""
     if rule == "discrepancy" and noise is None:
         raise ValueError(
             'alpha="discrepancy" needs trajectories, to see how much they vary; for an occupancy give its ℓ1 '
@@ -99,7 +99,7 @@ def progress(
 ) -> dict[str, float]:
     """Return the numbers worth logging.
 
-    These are the certificate, the costs of expert and apprentice, and ℓ1 changes since the solution `before`.
+    These are the certificate, the costs of expert and apprentice, and ℓ1 changes since `before`.
     """
     record: dict[str, float] = {"iteration": now.n_iterations}
     if not np.isnan(now.duality_gap):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from trainer_data import QUICK
 
 
 @pytest.fixture(scope="session")
@@ -31,12 +30,3 @@ def careful(inventory):
 @pytest.fixture
 def guess(inventory):
     return inventory.cost_for(4, 2, 14)
-
-
-@pytest.fixture
-def saved(make, inventory, careful, guess, tmp_path):
-    """A trained trainer and the file it was saved to."""
-    trainer = make(careful, inventory, prior=guess, n_runs=2, policy_kind="greedy", rng=3)
-    trainer.train(QUICK)
-    trainer.save(tmp_path / "trainer.npz")
-    return trainer, tmp_path / "trainer.npz"

@@ -13,6 +13,15 @@ from trainer_data import MARKS, QUICK
 pytestmark = MARKS
 
 
+@pytest.fixture
+def saved(make, inventory, careful, guess, tmp_path):
+    """A trained trainer and the file it was saved to."""
+    trainer = make(careful, inventory, prior=guess, n_runs=2, policy_kind="greedy", rng=3)
+    trainer.train(QUICK)
+    trainer.save(tmp_path / "trainer.npz")
+    return trainer, tmp_path / "trainer.npz"
+
+
 def test_a_saved_trainer_is_the_same_and_continues(saved, inventory, quiet):
     from rlfd_gym import RLfDTrainer
 
