@@ -14,7 +14,7 @@ import pytest
 
 import rlfd_gym
 
-TRAINER = ("env_model", "logging", "policy", "reward", "saving", "settings", "tensors", "trainer")
+TRAINER = ("env_model", "logging", "policy", "reward", "saving", "settings", "tensors", "trainer", "training")
 ROOT = Path(__file__).resolve().parent.parent
 NEEDS_IMITATION = {"rlfd_gym.trainer"} | {f"rlfd_gym.trainer.{name}" for name in TRAINER}
 NEEDS_IMITATION |= {f"rlfd_gym.baselines.{name}" for name in ("_imitation", "cloning_network", "gail", "mce_irl")}

@@ -1,8 +1,9 @@
 """A Stable-Baselines3 policy that is a table: π(a|s), zero where an action is infeasible.
 
-It carries its own random generator, so that the same seed gives the same actions, and works on one observation or a
-batch. `save` writes tensors and numbers only, and `load` reads with `weights_only=True`: no code is executed.
-Importing this module makes it known to imitation: `imitation.policies.serialize.load_policy("rlfd", venv, path=...)`.
+It carries its own random generator, so that the same seed gives the same actions, and works on one
+observation or a batch. `save` writes tensors and numbers only, and `load` reads with
+`weights_only=True`: no code is executed. Importing this module registers the policy with imitation, for
+`imitation.policies.serialize.load_policy("rlfd", venv, path=...)`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FORMAT = "rlfd_gym.TablePolicy"
 
 
 class TablePolicy(BasePolicy):
-    """A tabular policy with the face of Stable-Baselines3.
+    """A tabular policy with the interface of Stable-Baselines3.
 
     Args:
         observation_space: `Discrete`, the states.
@@ -61,7 +62,7 @@ class TablePolicy(BasePolicy):
         self.set_probabilities(np.full(shape, 1.0 / shape[1]) if probabilities is None else probabilities)
 
     def set_probabilities(self, probabilities: ArrayLike) -> None:
-        """Replace the table, in place: whoever holds this policy has the new one."""
+        """Replace the table in place, so that every reference to this policy sees the new one."""
         shape = tuple(self.probabilities.shape)
         table = _checks.as_array("probabilities", probabilities, np.float64)
         if table.shape != shape:
@@ -77,7 +78,7 @@ class TablePolicy(BasePolicy):
             self.probabilities.copy_(th.as_tensor(table / sums[:, None]))
 
     def seed(self, seed: int | np.random.Generator) -> None:
-        """Start the generator anew."""
+        """Restart the generator from a seed."""
         self.rng = np.random.default_rng(seed)
 
     @property
@@ -86,18 +87,18 @@ class TablePolicy(BasePolicy):
         return self.probabilities.device
 
     def _predict(self, observation: Any, deterministic: bool = False) -> th.Tensor:
-        """The actions for a batch of observations."""
+        """Return the actions for a batch of observations."""
         states = self._states(observation)
         rows = self.probabilities.cpu().numpy()[states]
         actions = rows.argmax(axis=1) if deterministic else self._draw(rows)
         return th.as_tensor(actions, device=self.device)
 
     def forward(self, observation: Any, deterministic: bool = False) -> th.Tensor:
-        """The actions for a batch of observations, as tensors."""
+        """Return the actions for a batch of observations, as tensors."""
         return self._predict(observation, deterministic)
 
     def _draw(self, rows: FloatArray) -> NDArray[np.int64]:
-        """One action from each row."""
+        """Draw one action from each row."""
         cumulative = rows.cumsum(axis=1)
         drawn = (cumulative <= self.rng.random(len(rows))[:, None] * cumulative[:, -1:]).sum(axis=1)
         # Rounding may carry a draw to the end of a row, where infeasible actions are.
@@ -105,7 +106,7 @@ class TablePolicy(BasePolicy):
         return np.minimum(drawn, last)
 
     def _states(self, observation: Any) -> NDArray[np.int64]:
-        """Observations as states of the table."""
+        """Return observations as states of the table."""
         values = observation.cpu().numpy() if isinstance(observation, th.Tensor) else np.asarray(observation)
         states = values.reshape(-1).astype(np.int64)
         bad = (states != values.reshape(-1)) | (states < 0) | (states >= len(self.probabilities))
@@ -116,7 +117,7 @@ class TablePolicy(BasePolicy):
         return states
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        """What makes the same policy again."""
+        """Return the arguments that make the same policy again."""
         return {
             "observation_space": self.observation_space,
             "action_space": self.action_space,
@@ -138,7 +139,7 @@ class TablePolicy(BasePolicy):
 
 
 def load_policy(venv: VecEnv, path: str | os.PathLike[str], seed: int | np.random.Generator = 0) -> TablePolicy:
-    """A saved policy for an environment: what `load_policy("rlfd", venv, path=...)` calls."""
+    """Load a saved policy for an environment: what `load_policy("rlfd", venv, path=...)` calls."""
     policy = TablePolicy.load(path, seed=seed)
     _tensors.check_spaces(path, policy, venv)
     return policy

@@ -1,21 +1,25 @@
-"""An imitation reward net that is a table: r(s, a) = -c(s, a), the learned cost with its sign turned.
+"""An imitation reward net that is a table: r(s, a) = -c(s, a), minus the learned cost.
 
-It goes wherever imitation takes a `RewardNet`: `RewardVecEnvWrapper(venv, net.predict_processed)` trains any
-Stable-Baselines3 agent on it. The table is one double-precision parameter, so `state_dict`, `to(device)` and
-imitation's ways of finding a net's device and dtype work, and an algorithm that trains rewards may go on from it.
+It goes wherever imitation takes a `RewardNet`: `RewardVecEnvWrapper(venv, net.predict_processed)`
+trains any Stable-Baselines3 agent on it. The table is one double-precision parameter, so `state_dict`,
+`to(device)` and imitation's ways of finding a net's device and dtype work, and an algorithm that trains
+rewards may continue from it.
 
-Importing this module makes it known to imitation: `imitation.rewards.serialize.load_reward("rlfd", path, venv)`.
+Importing this module registers the net with imitation, for
+`imitation.rewards.serialize.load_reward("rlfd", path, venv)`.
 
 `fit_reward_net` brings another net as near to a table as it can come: least squares over the pairs,
 
     min over θ  1/n Σ_(s,a) Σ_s' P(s'|s, a) (r_θ(s, a, s') - r(s, a))²,
 
-by Adam. Where the net looks at the state only, say, the error that remains is the part of the reward it cannot express.
+by Adam. If the net looks at the state only, for example, the error that remains is the part of the
+reward that it cannot express.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -65,7 +69,7 @@ class TableRewardNet(RewardNet):
             self.set_table(table)
 
     def set_table(self, table: ArrayLike) -> None:
-        """Replace the table, in place: whoever holds this net has the new one."""
+        """Replace the table in place, so that every reference to this net sees the new one."""
         values = _checks.as_array("table", table, np.float64)
         if values.shape != tuple(self.table.shape):
             raise ValueError(f"table has shape {values.shape}, expected {tuple(self.table.shape)}: states × actions")
@@ -75,7 +79,7 @@ class TableRewardNet(RewardNet):
             self.table.copy_(th.as_tensor(values))
 
     def forward(self, state: th.Tensor, action: th.Tensor, next_state: Any = None, done: Any = None) -> th.Tensor:
-        """The rewards of one-hot states and actions, as `preprocess` makes them."""
+        """Return the rewards of one-hot states and actions, as `preprocess` makes them."""
         return ((state.to(self.table.dtype) @ self.table) * action.to(self.table.dtype)).sum(dim=1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -90,16 +94,16 @@ class TableRewardNet(RewardNet):
 
 
 def load_reward(path: str | os.PathLike[str], venv: VecEnv) -> RewardFn:
-    """A saved reward for an environment: what `load_reward("rlfd", path, venv)` calls."""
+    """Load a saved reward for an environment: what `load_reward("rlfd", path, venv)` calls."""
     net = TableRewardNet.load(path)
     _tensors.check_spaces(path, net, venv)
     return ValidateRewardFn(net.predict_processed)
 
 
 def reward_table(cost_table: FloatArray, env: Any) -> FloatArray:
-    """-cost, with the reward of what the environment would do instead in the place of infeasible actions.
+    """Return -cost; an infeasible action has the reward of what the environment would do instead.
 
-    `env.cut_action(state, action)` says what that is, where there is such a method; elsewhere it is the lowest reward.
+    `env.cut_action(state, action)` says what that is; without such a method it has the lowest one.
     """
     table = -cost_table + 0.0
     missing = np.argwhere(np.isnan(table))
@@ -123,10 +127,10 @@ def fit_reward_net(
     """Fit `net` to a table in place, and return the root mean squared error that is left.
 
     Args:
-        net: any reward net over the environment's observations and actions. Of an ensemble every member is fitted, and
-            the largest error returned.
+        net: any reward net over the environment's observations and actions. Of an ensemble every
+            member is fitted, and the largest error returned.
         table: r, (n_states, n_actions).
-        transitions: states, actions, next states and weights of what to fit on; the weights sum to one.
+        transitions: states, actions, next states and weights to fit on; the weights sum to one.
         rng: draws the batches, where there are too many transitions for one.
         observations: what the net sees of each state, for environments whose observations are vectors.
     """
@@ -138,28 +142,50 @@ def fit_reward_net(
     if isinstance(net, TableRewardNet):
         net.set_table(table)
         return 0.0
-    parameters = [p for p in net.parameters() if p.requires_grad]
-    if not parameters:
-        raise ValueError(f"reward_net is a {type(net).__name__} without trainable parameters: nothing can be fitted")
-    states, actions, following, weights = transitions
-    if not isinstance(net.observation_space, Discrete) and observations is None:
+    return _train(net, _batches(net, table, transitions, observations), transitions[3], rng)
+
+
+def _batches(
+    net: RewardNet,
+    table: FloatArray,
+    transitions: tuple[IntArray, IntArray, IntArray, FloatArray],
+    observations: FloatArray | None,
+) -> Callable[[IntArray], tuple[Any, th.Tensor]]:
+    """Return a function that prepares transitions, given by number, as (inputs, targets)."""
+    discrete = isinstance(net.observation_space, Discrete)
+    if not discrete and observations is None:
         raise ValueError(
             f"reward_net has the observation space {net.observation_space}, but the environment's states are discrete"
         )
-    seen = None if isinstance(net.observation_space, Discrete) else np.asarray(observations)
+    seen = None if discrete else np.asarray(observations)
+    states, actions, following, _ = transitions
 
     def prepare(rows: IntArray) -> tuple[Any, th.Tensor]:
-        """(inputs, target) of some of the transitions."""
         s, following_s = (x[rows] if seen is None else seen[x[rows]] for x in (states, following))
         inputs = net.preprocess(s, actions[rows], following_s, np.zeros(len(rows), dtype=bool))
         return inputs, th.as_tensor(table[states[rows], actions[rows]], dtype=net.dtype, device=net.device)
+
+    return prepare
+
+
+def _train(
+    net: RewardNet,
+    prepare: Callable[[IntArray], tuple[Any, th.Tensor]],
+    weights: FloatArray,
+    rng: np.random.Generator,
+) -> float:
+    """Train a net on weighted transitions, and return the root mean squared error that is left."""
+    parameters = [p for p in net.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError(f"reward_net is a {type(net).__name__} without trainable parameters: nothing can be fitted")
 
     def errors(inputs: Any, target: th.Tensor) -> th.Tensor:
         """r_θ - r."""
         return net(*inputs).reshape(-1) - target
 
-    everything = np.arange(len(states))
-    whole = prepare(everything) if len(states) <= FIT_BATCH else None
+    n = len(weights)
+    everything = np.arange(n)
+    whole = prepare(everything) if n <= FIT_BATCH else None
     weight = th.as_tensor(weights, dtype=net.dtype, device=net.device)
     optimizer = th.optim.Adam(parameters, lr=1e-2)
     schedule = th.optim.lr_scheduler.CosineAnnealingLR(optimizer, FIT_STEPS, eta_min=1e-4)
@@ -169,14 +195,14 @@ def fit_reward_net(
             if whole is not None:
                 loss = (weight * errors(*whole) ** 2).sum()
             else:
-                loss = (errors(*prepare(rng.choice(len(states), size=FIT_BATCH, p=weights))) ** 2).mean()
+                loss = (errors(*prepare(rng.choice(n, size=FIT_BATCH, p=weights))) ** 2).mean()
             loss.backward()
             optimizer.step()
             schedule.step()
             if loss.item() < FIT_TOLERANCE**2:
                 break
     with networks.evaluating(net), th.no_grad():
-        parts = np.array_split(everything, -(-len(states) // FIT_BATCH))
+        parts = np.array_split(everything, -(-n // FIT_BATCH))
         return float(np.sqrt(sum(float((weight[rows] * errors(*prepare(rows)) ** 2).sum()) for rows in parts)))
 
 

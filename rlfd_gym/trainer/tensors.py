@@ -1,4 +1,4 @@
-"""What the tabular policy and the tabular reward share: spaces, files without code, imitation's registries."""
+"""What the tabular policy and reward share: spaces, files without code, imitation's registries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSION = 1
 
 
 def table_shape(observation_space: Any, action_space: Any) -> tuple[int, int]:
-    """(n_states, n_actions) of two discrete spaces that begin at zero."""
+    """Return (n_states, n_actions) of two discrete spaces that begin at zero."""
     for name, space in (("observation_space", observation_space), ("action_space", action_space)):
         if not isinstance(space, Discrete) or space.start != 0:
             raise TypeError(f"{name} must be Discrete(n), starting at 0, got {space}")
@@ -23,7 +23,7 @@ def table_shape(observation_space: Any, action_space: Any) -> tuple[int, int]:
 
 
 def spaces_of(table: th.Tensor) -> tuple[Discrete, Discrete]:
-    """The spaces that a table is over."""
+    """Return the spaces that a table is over."""
     return Discrete(table.shape[0]), Discrete(table.shape[1])
 
 
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str], kind: str, names: tuple[str, ...]) -> dic
 
 
 def check_spaces(path: str | os.PathLike[str], loaded: Any, venv: Any) -> None:
-    """What was loaded must be for the environment at hand."""
+    """Refuse what was loaded if it is for other spaces than the environment's."""
     ours, theirs = (loaded.observation_space, loaded.action_space), (venv.observation_space, venv.action_space)
     if ours != theirs:
         raise ValueError(f"{path} is for the spaces {ours[0]}, {ours[1]}; the environment has {theirs[0]}, {theirs[1]}")

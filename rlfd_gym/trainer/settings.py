@@ -1,0 +1,122 @@
+"""The options of a trainer: each is listed, checked and saved here, and nowhere else.
+
+`RLfDTrainer` says what they mean. Two defaults depend on what the trainer is given: the solver on
+whether the environment has tables, α on whether there is a prior. Such an option is `None` until
+`completed` fills it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym.alpha import parse_rule
+from rlfd_gym.beliefs.near_prior import NORMS
+from rlfd_gym.experts.demonstrations import DISCOUNTINGS
+from rlfd_gym.problem.solution import Solution
+
+SOLVERS = ("exact", "smd")
+POLICY_KINDS = ("occupancy", "greedy")
+DEFAULT_ALPHA = 0.1  # with a prior: the paper's choice in its experiments
+
+Prior = ArrayLike | Callable[[int, int], float]
+Solver = Callable[[Any], Solution]
+"""A function from a problem, `RLfDProblem` or without tables `BlackBoxProblem`, to its solution."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of `RLfDTrainer`, under the names of its constructor, which documents them.
+
+    Attributes:
+        alpha: a number, the name of a rule, or `None` for the default.
+        regulariser: one of `NORMS`.
+        discount: `None` for the environment's.
+        solver: one of `SOLVERS`, a function, or `None` for the default.
+        step_size: of Algorithm 1; `None` for the theorem's.
+        epsilon: the target accuracy of Algorithm 1, or `None`.
+        n_runs: independent runs of Algorithm 1.
+        n_jobs: how many of them at a time.
+        policy_kind: one of `POLICY_KINDS`.
+        discounting: one of `DISCOUNTINGS`.
+        allow_variable_horizon: whether trajectories may differ in length.
+    """
+
+    alpha: float | str | None = None
+    regulariser: str = "l2"
+    discount: float | None = None
+    solver: str | Solver | None = None
+    step_size: float | tuple[float, float] | None = None
+    epsilon: float | None = None
+    n_runs: int = 1
+    n_jobs: int = 1
+    policy_kind: str = "occupancy"
+    discounting: str = "trajectory"
+    allow_variable_horizon: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every option by itself."""
+        if self.solver is not None and not callable(self.solver):
+            _checks.one_of("solver", self.solver, SOLVERS)
+        _checks.one_of("policy_kind", self.policy_kind, POLICY_KINDS)
+        _checks.one_of("discounting", self.discounting, DISCOUNTINGS)
+        _checks.one_of("regulariser", self.regulariser, NORMS)
+        object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1))
+        steps: Any = self.step_size
+        if isinstance(steps, list):  # as JSON has it
+            object.__setattr__(self, "step_size", tuple(steps))
+        if self.alpha is not None and not isinstance(self.alpha, str):
+            object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
+
+    def completed(self, *, tables: bool, prior: bool, discount: float) -> Settings:
+        """Return the settings with their defaults for an environment and for a prior or none."""
+        solver = ("exact" if tables else "smd") if self.solver is None else self.solver
+        if not tables and (solver == "exact" or self.policy_kind == "greedy"):
+            raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
+        alpha = self.alpha
+        if alpha is None:
+            if prior and self.regulariser == "l1":
+                raise ValueError('alpha has no default with regulariser="l1": see rlfd_gym.pinning_alpha for its range')
+            alpha = DEFAULT_ALPHA if prior else 0.0
+        if not prior and alpha != 0:
+            raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
+        if isinstance(alpha, str):
+            parse_rule(alpha)
+            if solver != "exact" or self.regulariser != "l2":
+                raise ValueError(
+                    f'alpha={alpha!r} is a rule, which needs solver="exact" with tables and regulariser="l2"; '
+                    f"got {solver!r} and {self.regulariser!r}"
+                )
+        return replace(self, alpha=alpha, solver=solver, discount=discount)
+
+    @property
+    def alpha_rule(self) -> str | None:
+        """The rule that α is to be chosen by, if it is not a number."""
+        return self.alpha if isinstance(self.alpha, str) else None
+
+    def fixed_alpha(self, otherwise: float) -> float:
+        """Return α where it is a number, and `otherwise` where a rule chooses it."""
+        return self.alpha if isinstance(self.alpha, float) else otherwise
+
+
+def _setting(name: str) -> Any:
+    return property(lambda owner: getattr(owner.settings, name), doc=f"The setting `{name}`, see the constructor.")
+
+
+class ReadsSettings:
+    """Something with `settings`, whose options can be read as attributes."""
+
+    settings: Settings
+    alpha_rule = _setting("alpha_rule")
+    regulariser = _setting("regulariser")
+    solver = _setting("solver")
+    step_size = _setting("step_size")
+    epsilon = _setting("epsilon")
+    n_runs = _setting("n_runs")
+    n_jobs = _setting("n_jobs")
+    policy_kind = _setting("policy_kind")
+    discounting = _setting("discounting")

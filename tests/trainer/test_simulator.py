@@ -1,0 +1,68 @@
+"""Learning without tables, from what a simulator draws."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from trainer_data import MARKS, Simulator, trajectory, walks
+
+pytestmark = MARKS
+
+
+def test_a_trainer_learns_from_the_draws_of_a_simulator_alone(make):
+    env = Simulator()
+    grid = env.grid
+    plan = grid.mdp.optimal(grid.cost)
+    trainer = make(walks(grid, plan.policy), env, prior=grid.cost, alpha=0.05, rng=1)
+    states = trainer.train(15_000, log_interval=0)
+    assert states.sum() == pytest.approx(1)
+    assert np.isnan(trainer.duality_gap)
+    learned = grid.mdp.pairs(trainer.policy.probabilities.numpy())
+    uniform = grid.mdp.expected_cost(grid.mdp.uniform_policy(), grid.cost)
+    gained = uniform - grid.mdp.expected_cost(learned, grid.cost)
+    assert gained > 0.25 * (uniform - plan.expected_cost)
+    same = make(walks(grid, plan.policy), env, prior=grid.cost, alpha=0.05, rng=1)
+    assert (same.train(15_000, log_interval=0) == states).all()
+
+
+def test_without_tables_what_needs_them_is_refused(make):
+    env = Simulator()
+    for settings in ({"solver": "exact"}, {"policy_kind": "greedy"}):
+        with pytest.raises(ValueError, match="need transition tables"):
+            make(None, env, **settings)
+    with pytest.raises(ValueError, match="an occupancy has no next states"):
+        make(np.full(36, 1 / 36), env)
+    assert make(None, env, solver=None).solver == "smd"
+    env.observation_space = gym.spaces.Box(0, 1, (2,))
+    with pytest.raises(TypeError, match="observation_space must be Discrete"):
+        make(None, env)
+
+
+def test_without_tables_absorbing_states_are_found_by_drawing():
+    from rlfd_gym.experts.demonstrations import absorbing_states, read_demonstrations
+    from rlfd_gym.trainer.env_model import EnvModel
+
+    env = Simulator(goals=[(0, 0)], obstacles=[])
+    goal = int(np.flatnonzero(absorbing_states(env.grid.mdp))[0])
+    # imitation flags both as terminal; only the goal is never left.
+    read = read_demonstrations([trajectory([4, goal], [3]), trajectory([7, 8], [1])])
+    assert np.flatnonzero(EnvModel.of(env, None).seems_absorbing(read)).tolist() == [goal]
+
+
+def test_a_trainer_saved_with_a_simulator_continues(make, tmp_path, quiet):
+    from rlfd_gym import RLfDTrainer
+
+    env = Simulator()
+    trainer = make(walks(env.grid, env.grid.mdp.uniform_policy(), 5), env)
+    trainer.train(500)
+    trainer.save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", env, custom_logger=quiet)
+    np.testing.assert_allclose(again.train(500), trainer.train(500), atol=1e-12)
+
+
+def test_an_environment_whose_tables_cannot_be_read_is_not_taken_for_a_simulator(make):
+    env = Simulator()
+    env.P = {0: {0: [(1.0, None, 0.0, False)]}}  # as in toy_text, but with a next state that is none
+    with pytest.raises(TypeError, match="NoneType"):
+        make(None, env)
