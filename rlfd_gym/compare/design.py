@@ -100,7 +100,7 @@ class Design:
         ]
 
     def place(self, cell: Cell) -> tuple[float, ...]:
-        """Return the key that sorts cells in the order of `cells`, without using the registries."""
+        """Return the key that sorts cells in the order of `cells`; it needs no registry."""
         alpha = -1 if cell.alpha is None else self.alphas.index(cell.alpha)
         task, method = self.tasks.index(cell.task), self.methods.index(cell.method)
         return task, method, alpha, level_key(cell.demonstrations), cell.seed
