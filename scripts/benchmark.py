@@ -1,10 +1,11 @@
-"""Every performance claim, measured as a ratio against a plain baseline in the same run.
+"""Measure every performance claim as a ratio to a plain baseline in the same run.
 
     python scripts/benchmark.py              # all of them
     python scripts/benchmark.py --only forward
 
-Each line says what was timed, ours, the baseline, their ratio, and the target the ratio has to meet. Ours and the
-baseline take turns, and the best of several turns counts, so that other work on the machine disturbs both alike.
+Each line says what was timed, our time, the baseline's time, their ratio, and the target that the
+ratio has to meet. The library and the baseline take turns, and the best of several turns counts,
+so that other work on the machine disturbs both equally.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def main() -> None:
 
 
 def forward() -> Iterator[Line]:
-    """`mdp.optimal` at a million pairs against QuantEcon's modified policy iteration, to the same accuracy."""
+    """Time `mdp.optimal` with a million pairs.
+
+    The baseline is QuantEcon's modified policy iteration, to the same accuracy.
+    """
     from quantecon.markov import DiscreteDP
 
     _grid(60).mdp.optimal(_grid(60).cost)  # compile
@@ -68,7 +72,7 @@ def forward() -> Iterator[Line]:
         env = _grid(500, discount)
         mdp = env.mdp
         program = DiscreteDP(-env.cost, sp.csr_matrix(mdp.transitions), mdp.discount, mdp.pair_states, mdp.pair_actions)
-        epsilon = 2e-9 / (1 - discount)  # QuantEcon's values are not normalised; its result is good to epsilon/2
+        epsilon = 2e-9 / (1 - discount)  # QuantEcon's values are not normalised; its result is accurate to epsilon/2
 
         def quantecon(program: DiscreteDP = program, epsilon: float = epsilon) -> object:
             return program.solve(method="mpi", epsilon=epsilon, max_iter=10**6)
@@ -88,7 +92,7 @@ def forward() -> Iterator[Line]:
 
 
 def build() -> Iterator[Line]:
-    """Building the tables of a large grid against filling them pair by pair in Python."""
+    """Time building the tables of a large grid, against filling them pair by pair in Python."""
 
     def large() -> object:
         return _grid(1000)
@@ -119,7 +123,7 @@ def build() -> Iterator[Line]:
 
 
 def oracle() -> Iterator[Line]:
-    """`sample_next` against drawing from the transition matrix row by row."""
+    """Time `sample_next`, against drawing from the transition matrix row by row."""
     rng = np.random.default_rng(0)
     for name in ("rlfd_gym/Inventory-v0", "rlfd_gym/WindyGridworld-v0"):
         env = _unwrapped(name)
@@ -147,7 +151,10 @@ def oracle() -> Iterator[Line]:
 
 
 def smd() -> Iterator[Line]:
-    """A step of SMD-RLfD against plain NumPy, its growth with the problem, memory, and two jobs against one."""
+    """Time a step of SMD-RLfD against plain NumPy, and two jobs against one.
+
+    Also measure how the time of a step grows with the problem, and the memory.
+    """
     jobs = [
         _PlainSteps(_learning_problem(10)),
         _SmdSteps(_learning_problem(10), 400_000),
@@ -214,7 +221,10 @@ def smd() -> Iterator[Line]:
 
 
 def path() -> Iterator[Line]:
-    """Thirty exact solutions along α, with the search for both ends, against as many forward problems by HiGHS."""
+    """Time thirty exact solutions along α, including the search for both ends of the path.
+
+    The baseline is as many forward problems solved by HiGHS.
+    """
     problem = _learning_problem(10)
     a, b = _take_turns(
         lambda: alpha_path(problem),
@@ -235,19 +245,25 @@ MEMORY = """if True:
 
 
 def _learning_problem(side: int, discount: float = 0.7, alpha: float = 0.005) -> RLfDProblem:
-    """A grid whose expert errs in 3 of 10 moves, and whose prior knows a random half of the obstacles and goals."""
+    """Return a grid whose expert errs in 3 of 10 moves.
+
+    Its prior knows a random half of the obstacles and goals.
+    """
     env = _grid(side, discount)
     return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), env.partial_prior(0.5, seed=0), alpha)
 
 
 def _basis(side: int) -> np.ndarray:
-    """What obstacles, goals and anything at all cost, over the pairs of a grid."""
+    """Return the costs of obstacles, of goals and of all pairs alike, over the pairs of a grid."""
     cost = _grid(side).cost
     return np.column_stack([np.maximum(cost, 0), np.minimum(cost, 0), np.ones_like(cost)])
 
 
 class _SmdSteps:
-    """Times solves with few and with many steps; the difference is what the steps took, without the set-up."""
+    """Time solves with few and with many steps.
+
+    The difference is the time of the steps, without the set-up.
+    """
 
     def __init__(self, problem: RLfDProblem | HullProblem, window: int, record_every: int | None = None) -> None:
         largest = 2 * problem.n_pairs / (1 - problem.discount)
@@ -267,7 +283,7 @@ class _SmdSteps:
 
 
 class _PlainSteps:
-    """Times the plain NumPy implementation."""
+    """Time the plain NumPy implementation."""
 
     def __init__(self, problem: RLfDProblem, window: int = 2000, basis: np.ndarray | None = None) -> None:
         n = problem.n_pairs
@@ -285,7 +301,10 @@ class _PlainSteps:
 
 
 def exact() -> Iterator[Line]:
-    """`solve_exact` at 40,000 pairs against HiGHS, which only solves the *forward* linear program of the same MDP."""
+    """Time `solve_exact` with 40,000 pairs.
+
+    The baseline is HiGHS, which only solves the *forward* linear program of the same MDP.
+    """
     env, problem = _grid(100), _learning_problem(100)
 
     def highs() -> object:
@@ -305,7 +324,7 @@ def exact() -> Iterator[Line]:
 
 
 def exact_large() -> Iterator[Line]:
-    """The matrix-free method against PIQP on the same problems, and a million pairs."""
+    """Time the matrix-free method against PIQP on the same problems, and on a million pairs."""
     solve_exact(_learning_problem(30, 0.95), "first-order")  # compile
     for discount in (0.7, 0.95):
         problem = _learning_problem(250, discount)
@@ -342,7 +361,7 @@ def exact_large() -> Iterator[Line]:
 
 
 def _take_turns(first: Callable[[], object], second: Callable[[], object], turns: int) -> tuple[float, float]:
-    """The best time of each, in seconds, over alternating turns."""
+    """Return the best time of each function, in seconds, over alternating turns."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(turns):
         for run, kept in zip((first, second), times, strict=True):
@@ -353,7 +372,7 @@ def _take_turns(first: Callable[[], object], second: Callable[[], object], turns
 
 
 def _grid(side: int, discount: float = 0.7) -> WindyGridworldEnv:
-    """A square windy gridworld with the paper's layout."""
+    """Return a square windy gridworld with the paper's layout."""
     env = _unwrapped("rlfd_gym/WindyGridworld-v0", height=side, width=side, discount=discount)
     assert isinstance(env, WindyGridworldEnv)
     return env

@@ -1,4 +1,4 @@
-"""Everything side by side: learn from imperfect experts with RLfD and its rivals.
+"""Compare RLfD and other methods that learn from imperfect experts.
 
     python scripts/compare.py                                # all tasks, under two minutes
     python scripts/compare.py --quick                        # seconds
@@ -6,7 +6,7 @@
     python scripts/compare.py --tasks windy --methods rlfd-exact,lpal --alpha 0.01,0.1 --seeds 20
     python scripts/compare.py --resume results/compare/...   # continue a run, or add to it
 
-Prints a table for each task, and writes rows, means, design, pictures and a page into
+The script prints a table for each task, and writes rows, means, design, pictures and a page to
 results/compare/<time>/.
 """
 
@@ -36,7 +36,7 @@ QUICK: dict[str, Any] = {
 
 
 def main() -> int:
-    """Run, print, name the page."""
+    """Run the comparison, print its tables, and name the page."""
     parser = argument_parser()
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
@@ -76,19 +76,19 @@ def cluster(scheduler: str) -> Iterator[None]:
 
 
 def argument_parser() -> argparse.ArgumentParser:
-    """Return the options; what is left out has the default of `rlfd_gym.compare.Design`."""
+    """Return the options; those left out have the defaults of `rlfd_gym.compare.Design`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=words, help="tasks, by name: a,b")
     parser.add_argument("--methods", type=words, help="methods, by name: a,b")
     parser.add_argument("--seeds", type=int, help="how many seeds to average over (default 5)")
-    parser.add_argument("--demonstrations", type=levels, help="default 1,10,100,exact")
+    parser.add_argument("--demonstrations", type=levels, help="numbers of demonstrations (default 1,10,100,exact)")
     parser.add_argument("--alpha", dest="alphas", type=numbers, help="weights of the prior (default 0.01,0.1,1)")
     parser.add_argument("--iterations", type=int, help="steps of each run of the stochastic solvers (default 1000000)")
-    parser.add_argument("--runs", type=int, help="runs that these average over (default 1)")
+    parser.add_argument("--runs", type=int, help="runs that these solvers average over (default 1)")
     parser.add_argument("--jobs", type=int, default=-1, help="cells at a time (default: one for each core)")
     parser.add_argument("--scheduler", help="run on the workers of this Dask scheduler, tcp://...")
     parser.add_argument("--quick", action="store_true", help="the fast methods, two seeds, few iterations: seconds")
-    parser.add_argument("--list", action="store_true", help="show tasks and methods, and end")
+    parser.add_argument("--list", action="store_true", help="list tasks and methods, and exit")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, help="a new folder (default results/compare/<time>)")
     where.add_argument("--resume", type=Path, metavar="DIR", help="continue in this folder, keeping its finished cells")
@@ -96,17 +96,17 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def words(text: str) -> list[str]:
-    """Return a,b as a list."""
+    """Return the words of "a,b" as a list."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(text: str) -> list[float]:
-    """Return 0.1,1 as a list."""
+    """Return the numbers of "0.1,1" as a list."""
     return [float(word) for word in words(text)]
 
 
 def levels(text: str) -> list[int | str]:
-    """Return 1,10,exact as a list."""
+    """Return the levels of "1,10,exact" as a list."""
     return [word if word == "exact" else int(word) for word in words(text)]
 
 

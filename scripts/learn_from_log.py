@@ -1,12 +1,14 @@
-"""From a log of (state, action, next state) rows to a cost, a policy and a report, without a simulator.
+"""Learn a cost and a policy from a log of (state, action, next state) rows, without a simulator.
 
     python scripts/examples/make_inventory_log.py results/shop
-    python scripts/learn_from_log.py results/shop/log.csv --state stock --action order --next-state next_stock \\
-        --episode shop --time week --prior results/shop/prior.csv --out results/shop
+    python scripts/learn_from_log.py results/shop/log.csv --state stock --action order \\
+        --next-state next_stock --episode shop --time week --prior results/shop/prior.csv \\
+        --out results/shop
 
-The prior is a CSV file with the columns state, action and cost, in any unit of money; the pairs that it lists are those
-that exist, and log rows with others are bad. Writes `report.html`, one page that needs nothing else, `cost.csv` (the
-learned cost in the prior's money, which can serve as a prior again), `policy.csv`, `path.csv` and `path.png`.
+The prior is a CSV file with the columns state, action and cost, in any unit of money. Only the
+pairs that it lists exist; rows of the log with other pairs are bad. The script writes
+`report.html`, a self-contained page, `cost.csv` (the learned cost in the prior's money, which can
+be used as a prior again), `policy.csv`, `path.csv` and `path.png`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from rlfd_gym.report.log import Learned, learn, summary, write_page, write_table
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says."""
+    """The options of the command line."""
 
     log: Path
     state: str
@@ -47,7 +49,7 @@ class Options:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Learn, write, print."""
+    """Learn from the log, write the results, and print a summary."""
     options = parse(arguments)
     command = shlex.join(["python", "scripts/learn_from_log.py", *(sys.argv[1:] if arguments is None else arguments)])
     try:
@@ -78,25 +80,25 @@ def parse(arguments: list[str] | None) -> Options:
     parser.add_argument("--episode", help="column that tells episodes apart: shop, patient, machine")
     parser.add_argument("--time", help="column that orders the rows of an episode: numbers or ISO dates")
     parser.add_argument("--prior", type=Path, required=True, help="CSV with columns state, action, cost")
-    between = "between which costs to look, in the prior's money (default: the prior's own range)"
+    between = "range in which to seek the cost, in the prior's money (default: the prior's own range)"
     parser.add_argument("--range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=between)
     rules = "a number, or a rule: regret-budget:SHARE (default, 0.05), discrepancy, l-curve"
     parser.add_argument("--alpha", default="regret-budget:0.05", help=rules)
     parser.add_argument("--discount", type=float, default=0.9, help="γ (default 0.9)")
     parser.add_argument("--smoothing", type=float, default=0.0, help="pseudo-counts (default 0)")
-    parser.add_argument("--unvisited", choices=UNVISITED, default="infeasible", help="what pairs never seen do")
-    parser.add_argument("--expert", choices=EXPERTS, help="how to estimate whoever acted (default: episodes, if any)")
+    parser.add_argument("--unvisited", choices=UNVISITED, default="infeasible", help="how to treat pairs never seen")
+    parser.add_argument("--expert", choices=EXPERTS, help="how to estimate the expert (default: episodes, if any)")
     parser.add_argument("--out", type=Path, required=True, help="output folder")
     given = vars(parser.parse_args(arguments))
-    with suppress(ValueError):  # a rule is no number
+    with suppress(ValueError):  # a rule is not a number
         given["alpha"] = float(given["alpha"])
     return Options(**given)
 
 
 def learned_with(options: Options) -> Learned:
-    """Read the prior and the log, and learn."""
+    """Read the prior and the log, and learn from them."""
     if isinstance(options.alpha, str):
-        parse_rule(options.alpha)  # complains before the work begins
+        parse_rule(options.alpha)  # raises an error before the work begins
     costs = read_costs(options.prior)
     log = read_log(
         options.log,

@@ -1,4 +1,7 @@
-"""Algorithm 1 in plain NumPy, as a researcher would write it: what `benchmark.py` times the library against."""
+"""Algorithm 1 in plain NumPy, as a researcher would write it.
+
+`benchmark.py` times the library against it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from rlfd_gym import RLfDProblem
 
 
 def pull(problem: RLfDProblem, cost, prior):
-    """Return the (sub)gradient of the penalty at a pair, or at all: sign is 0 at 0."""
+    """Return the (sub)gradient of the penalty at one pair, or at all pairs; sign is 0 at 0."""
     if problem.regulariser == "l1":
         return problem.alpha * np.sign(cost - prior)
     return 2 * problem.alpha * (cost - prior)
 
 
 def descend(x, g_c, eta, basis):
-    """Take the step for c on the box, or that for w on the hull of a basis."""
+    """Take the step for c on the box, or the step for w on the hull of a basis."""
     if basis is None:
         return np.clip(x - eta * g_c, -1, 1)
     x = x * np.exp(-eta * (basis.T @ g_c))
@@ -25,7 +28,10 @@ def descend(x, g_c, eta, basis):
 def plain_smd(
     problem: RLfDProblem, eta: float, eta_mu: float, start, n_steps: int, rng: np.random.Generator, basis=None
 ):
-    """Run Algorithm 1 with dense vectors, and `rng.choice` for every draw that is not uniform; returns the averages."""
+    """Run Algorithm 1 with dense vectors, and return the averages.
+
+    Every draw that is not uniform uses `rng.choice`.
+    """
     mdp, prior, expert = problem.mdp, problem.prior, problem.expert
     P, states, gamma = mdp.transitions.toarray(), mdp.pair_states, mdp.discount
     n, n_states = P.shape

@@ -1,14 +1,17 @@
 """Reproduce the paper's experiments, figure by figure, and say which of its claims hold.
 
-    python scripts/reproduce.py                              # everything: minutes on two idle cores
-    python scripts/reproduce.py --quick                      # everything, roughly: for a look
-    python scripts/reproduce.py --figure inventory           # one experiment, or one figure by its name or label
-    python scripts/reproduce.py --figure inventory --estimator overwrite      # with the published code's estimators
-    python scripts/reproduce.py --redraw                     # figures and report from stored data
+    python scripts/reproduce.py                      # everything: minutes on two idle cores
+    python scripts/reproduce.py --quick              # everything, roughly
+    python scripts/reproduce.py --figure inventory   # one experiment, by its name, or by the name
+                                                     # or label of one of its figures
+    python scripts/reproduce.py --figure inventory --estimator overwrite
+                                                     # with the published code's estimators
+    python scripts/reproduce.py --redraw             # figures and report from stored data
 
-Writes data (CSV), figures (PNG), `claims.csv` and `REPRODUCTION.md` to `results/reproduce/` (with --quick or another
-estimator, to a folder of its own). Once `results/reproduce/` holds a full run of every experiment, the report and
-small copies of its figures are written to `REPRODUCTION.md` and `docs/reproduction/` of the repository too.
+The script writes data (CSV), figures (PNG), `claims.csv` and `REPRODUCTION.md` to
+`results/reproduce/`, or, with --quick or another estimator, to a separate folder. Once
+`results/reproduce/` contains a full run of every experiment, the report and small copies of its
+figures are also written to `REPRODUCTION.md` and `docs/reproduction/` of the repository.
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ from reproduction.experiment import ESTIMATORS, Settings
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run, draw, judge, write."""
+    """Run the chosen experiments, draw their figures, judge their claims, and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figure", default="all", metavar="NAME", help="experiment, figure or label (default all)")
     parser.add_argument("--quick", action="store_true", help="fewer runs and iterations: under two minutes")
     parser.add_argument("--jobs", type=int, default=2, help="threads (default 2)")
     parser.add_argument("--out", type=Path, help="output folder (default results/reproduce)")
-    parser.add_argument("--estimator", choices=ESTIMATORS, default="unbiased", help="of the paper's setting")
+    parser.add_argument("--estimator", choices=ESTIMATORS, default="unbiased", help="estimator of the paper's setting")
     parser.add_argument("--redraw", action="store_true", help="solve nothing: figures and report from stored data")
     options = parser.parse_args(arguments)
     if options.jobs < 1:

@@ -1,10 +1,11 @@
-"""How sparse priors do on the windy gridworld: l2, l1 and reweighted l1 from a prior that knows half of the truth.
+"""Compare l2, l1 and reweighted l1 on the windy gridworld, with a prior that knows half the truth.
 
-    python scripts/sparse_priors.py                      # a minute; writes docs/sparse_priors.md and .png
+    python scripts/sparse_priors.py              # a minute; writes docs/sparse_priors.md and .png
 
-The expert moves at random 30% (or 5%) of the time; the prior has a random half of the obstacles and of the goals. For
-each method and a range of α: how much of the cost is exactly the prior, which of the obstacles and goals that the prior
-lacks are found, and what the apprentice costs. Means over random halves.
+The expert moves at random 30% (or 5%) of the time; the prior has a random half of the obstacles
+and of the goals. For each method and a range of α, the study measures how much of the cost is
+exactly the prior, which of the obstacles and goals that the prior lacks are found, and what the
+apprentice costs. Results are means over random halves.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
-Key = tuple[str, float]  # the method, and α or its share of the pinning one
+Key = tuple[str, float]  # the method, and α or its share of the pinning α
 
 NOISES, KNOWN = (0.3, 0.05), 0.5
-MARGIN = 0.1  # by how much a cost must differ from the prior's to count as found
+MARGIN = 0.1  # a cost counts as found if it differs from the prior's by more than this
 L2_ALPHAS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
 L1_SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)  # of the α that pins the cost to the prior
 METHODS = {"l2": plots.GREY, "l1": plots.BLUE, "reweighted l1": plots.VERMILION}
@@ -57,23 +58,23 @@ class World:
     noise: float
     expert: FloatArray
     into: Any
-    """(n_pairs, n_states) booleans: the cell that a move leads to when there is no wind."""
+    """The cell that a move leads to without wind, as booleans of shape (n_pairs, n_states)."""
 
     @classmethod
     def make(cls, noise: float) -> World:
-        """The paper's gridworld."""
+        """Make the paper's gridworld, with an expert that sometimes moves at random."""
         env = gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
         assert isinstance(env, WindyGridworldEnv)
         into = env.mdp.transitions.toarray() >= 0.5
         return cls(env, noise, noisy_expert(env.mdp, env.cost, noise), into)
 
     def cells(self, cost: FloatArray) -> FloatArray:
-        """The mean cost of each cell."""
+        """Return the mean cost of each cell."""
         return np.asarray(self.env.mdp.sum_by_state(cost) / np.bincount(self.env.mdp.pair_states), dtype=np.float64)
 
 
 def main() -> None:
-    """Solve, print, write."""
+    """Run the studies, and print and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=20, help="random halves of the truth as priors (default 20)")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="output folder")
@@ -87,12 +88,15 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """How well the cells of one kind that the prior lacks were found; shares, `nan` of nothing."""
+    """How well the cells of one kind that the prior lacks were found, as shares.
+
+    A share of nothing is `nan`.
+    """
 
     cells_precision: float
-    """Of the cells that count as found, those that are right."""
+    """The share of the cells counted as found that the prior does lack."""
     cells_recall: float
-    """Of the cells that the prior lacks, those that were found."""
+    """The share of the cells that the prior lacks that were found."""
     moves_precision: float
     """The same for single moves."""
     moves_recall: float
@@ -100,7 +104,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured of one solution."""
+    """The measures of one solution."""
 
     alpha: float
     pairs_at_prior: float
@@ -111,13 +115,16 @@ class Measures:
 
     @property
     def goals_missed(self) -> float:
-        """The share of the goals that the prior lacks and that were not found as cells."""
+        """The share of the goals lacking in the prior that were not found as cells."""
         return 1 - self.goals.cells_recall
 
 
 @dataclass(frozen=True)
 class Study:
-    """What came out for one expert: measures per draw, by method and α or its share of the pinning one."""
+    """The results for one expert: the measures of each draw, by method and α.
+
+    For l1 and reweighted l1, α is given as a share of the pinning α.
+    """
 
     world: World
     table: dict[Key, list[Measures]]
@@ -125,19 +132,19 @@ class Study:
     """The costs learned in the first draw."""
 
     def best(self, name: str) -> dict[str, Key]:
-        """Of each method the key with the least mean of a measure: chosen in hindsight."""
+        """Return each method's key with the lowest mean of a measure, chosen in hindsight."""
         return {
             method: min((key for key in self.table if key[0] == method), key=lambda key: self.mean(key, name))
             for method in METHODS
         }
 
     def mean(self, key: Key, name: str) -> float:
-        """The mean of a measure over the draws."""
+        """Return the mean of a measure over the draws."""
         return float(over_draws(self.table[key], name).mean())
 
     @classmethod
     def run(cls, world: World, n_draws: int) -> Study:
-        """Solve everything."""
+        """Solve and measure all settings, for each draw of the prior."""
         table: dict[Key, list[Measures]] = {}
         first: dict[Key, FloatArray] = {}
         for seed in range(n_draws):
@@ -151,12 +158,12 @@ class Study:
 
 
 def over_draws(draws: list[Measures] | list[Found], name: str) -> FloatArray:
-    """One measure of every draw."""
+    """Return one measure of every draw."""
     return np.array([getattr(one, name) for one in draws])
 
 
 def settings(world: World, prior: FloatArray) -> dict[Key, tuple[float, Callable[[], Solution]]]:
-    """By (method, α or its share of the pinning one): α, and how to solve."""
+    """Return α and a function that solves, by (method, α or its share of the pinning α)."""
     mdp, expert = world.env.mdp, world.expert
     pinning = pinning_alpha(RLfDProblem(mdp, expert, prior))
     chosen: dict[Key, tuple[float, Callable[[], Solution]]] = {}
@@ -184,7 +191,10 @@ def measures(world: World, prior: FloatArray, alpha: float, cost: FloatArray, po
 
 
 def found_cells(world: World, prior: FloatArray, cost: FloatArray, kind: int) -> Found:
-    """Compare cells and moves that cost more than in the prior (goals: less) with the cells that the prior lacks."""
+    """Compare the cells and moves whose cost has changed with the cells that the prior lacks.
+
+    Obstacles count as found if they cost more than in the prior, goals if they cost less.
+    """
     mdp, sign = world.env.mdp, 1 if kind == plots.OBSTACLE else -1
     missing = (world.env.cells.ravel() == kind) & (world.cells(prior) == 0)
     cells = sign * (world.cells(cost) - world.cells(prior)) > MARGIN
@@ -199,12 +209,12 @@ def found_cells(world: World, prior: FloatArray, cost: FloatArray, kind: int) ->
 
 
 def share(flags: Any) -> float:
-    """The share that is true; `nan` of nothing."""
+    """Return the share of flags that are true; `nan` if there are none."""
     return float(np.mean(flags)) if len(flags) else float("nan")
 
 
 def precision_and_recall(draws: list[Found], what: str) -> str:
-    """The means over those draws in which there is something to take a share of."""
+    """Return the means over the draws in which the shares exist, as text."""
     texts = []
     for name in (f"{what}_precision", f"{what}_recall"):
         values = over_draws(draws, name)
@@ -214,7 +224,7 @@ def precision_and_recall(draws: list[Found], what: str) -> str:
 
 
 def report(studies: list[Study], n_draws: int) -> str:
-    """The page."""
+    """Return the page."""
     env = studies[0].world.env
     priors = [env.partial_prior(KNOWN, seed=seed) for seed in range(n_draws)]
     alone = np.mean([env.mdp.expected_cost(env.mdp.optimal(prior).policy, env.cost) for prior in priors])
@@ -255,7 +265,7 @@ demonstrations do not say.
 
 
 def section(study: Study, n_draws: int) -> str:
-    """The table of one expert."""
+    """Return the section on one expert, with its table."""
     world, table, chosen, lines = study.world, study.table, study.best("true_cost"), []
     for key, draws in table.items():
         method, x = key
@@ -286,7 +296,7 @@ Best: {best}. Reweighted l1 had at least as many pairs at the prior as l1 with t
 
 
 def figure(studies: list[Study]) -> Figure:
-    """Truth, prior and trade-off above; what the methods learn below."""
+    """Draw truth, prior and trade-off above, and what the methods learn below."""
     env = studies[0].world.env
     prior, grid = env.partial_prior(KNOWN, seed=0), plots.Grid.of_env(env)
     assert grid is not None
@@ -306,7 +316,7 @@ def figure(studies: list[Study]) -> Figure:
 
 
 def trade_off(axis: Any, study: Study) -> None:
-    """True cost against changed pairs."""
+    """Draw the true cost against the number of changed pairs."""
     env = study.world.env
     for method, colour in METHODS.items():
         keys = [key for key in study.table if key[0] == method]
@@ -324,7 +334,7 @@ def trade_off(axis: Any, study: Study) -> None:
 
 
 def draw_changes(axis: Any, grid: plots.Grid, env: WindyGridworldEnv, change: FloatArray) -> None:
-    """An arrow for each move whose cost differs."""
+    """Draw an arrow for each move whose cost differs from the prior's."""
     mdp, arrows = env.mdp, np.asarray(grid.arrows)
     for some, colour in ((change > MARGIN, plots.BLACK), (change < -MARGIN, plots.GREEN)):
         row, column = np.divmod(np.asarray(mdp.pair_states)[some], env.width)

@@ -1,12 +1,13 @@
-"""Which rule should choose alpha? True costs of what each chooses, over many problems whose truth is known.
+"""Compare the rules that choose alpha, on many problems whose true cost is known.
 
-    python scripts/study_alpha.py                     # minutes on two cores
-    python scripts/study_alpha.py --quick             # seconds
-    python scripts/study_alpha.py --docs docs         # also rewrites docs/choosing_alpha.md and its picture
+    python scripts/study_alpha.py                # minutes on two cores
+    python scripts/study_alpha.py --quick        # seconds
+    python scripts/study_alpha.py --docs docs    # also rewrites docs/choosing_alpha.md and .png
 
-Environments, experts, priors and numbers of demonstrations are crossed, and every combination is repeated over seeds,
-which draw the prior, the misled expert and the demonstrations. Writes `choosing_alpha.csv`, one row per rule and
-problem, `choosing_alpha.md` and `choosing_alpha.png`.
+Environments, experts, priors and numbers of demonstrations are crossed, and every combination is
+repeated over seeds, which draw the prior, the misled expert and the demonstrations. The script
+writes `choosing_alpha.csv`, with one row per rule and problem, `choosing_alpha.md` and
+`choosing_alpha.png`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ EXPERTS = ("optimal", "noisy", "misled")
 PRIORS = ("good", "half", "wrong")
 DEMONSTRATIONS = (2, 10, 100, 0)  # 0: the expert's exact occupancy
 NOISE = 0.3
-TAIL = 1e-3  # trajectories continue until this much of the discounted mass is left
+TAIL = 1e-3  # trajectories continue until only this much of the discounted mass is left
 FIXED = 0.1
 RULES = ("regret-budget:0.05", "regret-budget, told", "discrepancy", "l-curve")
 REFERENCES = ("fixed 0.1", "imitate", "prior alone")
@@ -59,7 +60,7 @@ COLOURS = dict(zip((*RULES, *REFERENCES), plots.SEQUENCE, strict=False))
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the result: what one rule made of one problem."""
+    """One row of the result: the loss of one rule on one problem."""
 
     environment: str
     expert: str
@@ -69,12 +70,12 @@ class Outcome:
     rule: str
     alpha: float
     loss: float
-    """Of the apprentice under the true cost: 0 for the optimum, 1 for a policy that acts at random."""
+    """The apprentice's loss under the true cost: 0 for the optimum, 1 for acting at random."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says."""
+    """The options of the command line."""
 
     seeds: int
     jobs: int
@@ -84,7 +85,7 @@ class Options:
 
 
 def main() -> None:
-    """Run, print, write."""
+    """Run the study, and print and write its results."""
     options = parse()
     numbers, n_points = ((10,), 8) if options.quick else (DEMONSTRATIONS, 20)
     settings = list(itertools.product(ENVIRONMENTS, EXPERTS, PRIORS, numbers, range(options.seeds)))
@@ -120,7 +121,7 @@ def parse() -> Options:
 
 
 def study(environment: str, expert: str, prior: str, demonstrations: int, seed: int, n_points: int) -> list[Outcome]:
-    """What every rule makes of one problem."""
+    """Return the outcome of every rule on one problem."""
     env = ENVIRONMENTS[environment]()
     mdp, truth = TabularMDP.from_env(env, discount=DISCOUNTS[environment]), cost_of_env(env)
     policy, guess = expert_policy(mdp, truth, expert, seed), prior_cost(mdp, truth, prior, seed)
@@ -155,7 +156,10 @@ def study(environment: str, expert: str, prior: str, demonstrations: int, seed: 
 
 
 def expert_policy(mdp: TabularMDP, truth: np.ndarray, kind: str, seed: int) -> np.ndarray:
-    """The policy of an expert who is optimal, acts at random now and then, or has a wrong idea of the cost."""
+    """Return the policy of an expert.
+
+    The expert is optimal, acts at random now and then, or has a wrong idea of the cost.
+    """
     if kind == "misled":
         wrong = np.random.default_rng([seed, 1]).permutation(truth)
         return mdp.optimal((truth + wrong) / 2).policy
@@ -164,7 +168,11 @@ def expert_policy(mdp: TabularMDP, truth: np.ndarray, kind: str, seed: int) -> n
 
 
 def prior_cost(mdp: TabularMDP, truth: np.ndarray, kind: str, seed: int) -> np.ndarray:
-    """The truth in nine or five states of ten and its mean in the others; or the truth at the wrong pairs."""
+    """Return a prior of the given kind.
+
+    It is the truth in nine or five of ten states and the mean of the truth in the others, or the
+    truth at the wrong pairs.
+    """
     rng = np.random.default_rng([seed, 2])
     if kind == "wrong":
         return rng.permutation(truth)
@@ -173,9 +181,10 @@ def prior_cost(mdp: TabularMDP, truth: np.ndarray, kind: str, seed: int) -> np.n
 
 
 def interval(outcomes: Sequence[Outcome], rule: str, minus: str | None = None) -> tuple[float, float]:
-    """(mean, half width of its 95% interval) of a rule's loss, or of how much it exceeds another's.
+    """Return the mean of a rule's loss and the half-width of its 95% interval.
 
-    Seeds are independent of each other, the problems that share one are not: each seed gives one number.
+    With `minus`, the loss of that other rule is subtracted. Seeds are independent of each other,
+    but problems that share a seed are not: each seed gives one number.
     """
     losses: dict[int, list[float]] = {}
     for one in outcomes:
@@ -189,7 +198,7 @@ def interval(outcomes: Sequence[Outcome], rule: str, minus: str | None = None) -
 
 
 def report(outcomes: list[Outcome]) -> str:
-    """The page: what was done, the table, and how each rule compares with a fixed alpha."""
+    """Return the page: the setting, the table, and how each rule compares with a fixed alpha."""
     seeds = len({one.seed for one in outcomes})
     problems = len(outcomes) // (len(RULES) + len(REFERENCES) + 1)
     columns = (BEST, *RULES, *REFERENCES)
@@ -214,7 +223,11 @@ def report(outcomes: list[Outcome]) -> str:
 
 
 def verdict(outcomes: list[Outcome], rule: str) -> str:
-    """One line on a rule against fixed alpha: over all, and in how many combinations it is clearly better or worse."""
+    """Return one line that compares a rule with a fixed alpha.
+
+    It has the mean over all problems, and says in how many combinations the rule is clearly better
+    or worse.
+    """
     mean, half = interval(outcomes, rule, "fixed 0.1")
     behind, behind_half = interval(outcomes, rule, BEST)
     better = worse = 0
@@ -233,7 +246,7 @@ def verdict(outcomes: list[Outcome], rule: str) -> str:
 
 
 def figure(outcomes: list[Outcome], numbers: Sequence[int]) -> Figure:
-    """How far behind the best in hindsight each rule is, against the number of demonstrations."""
+    """Draw each rule's loss behind the best in hindsight, against the demonstrations."""
     figure, axes = plots.new_figure(len(ENVIRONMENTS), len(PRIORS), (10, 8.4), sharex=True)
     places = np.arange(len(numbers))
     for axis, (environment, prior) in zip(axes.ravel(), itertools.product(ENVIRONMENTS, PRIORS), strict=True):

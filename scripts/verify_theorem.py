@@ -1,11 +1,12 @@
-"""Does the convergence theorem hold? The paper's 6 x 6 gridworld at the theorem's own step sizes.
+"""Test the convergence theorem on the paper's 6 x 6 gridworld, with the theorem's own step sizes.
 
     python scripts/verify_theorem.py                     # minutes on two cores
     python scripts/verify_theorem.py --quick             # ε = 1, under a minute
 
-For each α, Algorithm 1 runs T(ε) steps of the theorem's sizes, once with the paper's second-moment bound and, where T
-allows, with the corrected one; the mean duality gap over runs must be at most ε. The plot shows the gap against
-iterations next to that of the paper's fixed step size 1e-2. Writes `theorem.csv` and `theorem.png`.
+For each α, Algorithm 1 runs T(ε) steps of the theorem's sizes, once with the paper's second-moment
+bound and, where T allows, once with the corrected bound; the mean duality gap over runs must be at
+most ε. The plot shows the gap against iterations, next to the gap for the paper's fixed step size
+1e-2. The script writes `theorem.csv` and `theorem.png`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 ALPHAS = (0.0, 0.1, 0.25)
 FIXED = 1e-2
-FIXED_ITERATIONS = 10_000_000  # a thousand times as many as the paper makes
+FIXED_ITERATIONS = 10_000_000  # a thousand times as many as in the paper
 COLOURS = {"paper": plots.BLUE, "corrected": plots.GREEN, "fixed": plots.VERMILION}
 
 
@@ -44,14 +45,14 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """Whether the theorem's promise was kept; fixed steps promise nothing."""
+        """Whether the theorem's promise was kept; it promises nothing for fixed steps."""
         if self.steps == "fixed":
             return "-"
         return "holds" if self.mean_gap <= self.epsilon else "VIOLATED"
 
 
 def main() -> None:
-    """Run, print, write."""
+    """Run Algorithm 1 for each α, print the gaps, and write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", type=float, default=0.1, help="the promised gap (default 0.1)")
     parser.add_argument("--runs", type=int, default=4, help="runs to average over (default 4)")
@@ -102,14 +103,17 @@ def main() -> None:
 
 
 def paper_problem(alpha: float) -> RLfDProblem:
-    """The 6 x 6 grid, an expert with 30% random moves, and as prior the truth on a random half of its cells."""
+    """Return the problem of the 6 x 6 grid, with an expert that makes 30% random moves.
+
+    The prior is the truth on a random half of the cells.
+    """
     env = gym.make("rlfd_gym/WindyGridworld-v0", height=6, width=6).unwrapped
     assert isinstance(env, WindyGridworldEnv)
     return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), env.partial_prior(0.5, seed=0), alpha)
 
 
 def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> Figure:
-    """The gap against iterations, one panel per α."""
+    """Draw the gap against iterations, with one panel per α."""
     labels = {"paper": "theorem's steps, stated bound", "corrected": "theorem's steps, corrected bound"}
     figure, axes = plots.new_figure(1, len(ALPHAS), (11, 3.6), sharey=True)
     for axis, alpha in zip(axes[0], ALPHAS, strict=True):

@@ -1,4 +1,4 @@
-"""Everything side by side: tasks, methods and measures, and a comparison of them.
+"""The comparison of methods: tasks, methods, measures, and `run`, which compares them.
 
 >>> from rlfd_gym import compare
 >>> chosen = {"tasks": ["inventory"], "methods": ["rlfd-exact"], "demonstrations": ["exact"]}

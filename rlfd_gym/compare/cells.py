@@ -1,11 +1,11 @@
-"""One cell of the comparison: a method on a task, from that many demonstrations, with one seed.
+"""One cell of the comparison: a method on a task, with a number of demonstrations and one seed.
 
-What a cell gives depends on its name and on the settings of the solvers, and on nothing else:
-all that is random in it comes from a hash of its name. All methods are shown the same
-demonstrations on the same task and seed, the first 10 of which are those of the cell with 10
-demonstrations. A finished cell is one small file, written whole or not at all. It describes
-itself: whoever shows it needs no registry of methods. A solver that gives up (a `RuntimeError`)
-is a result too: the cell has no numbers, and its note says why.
+The result of a cell depends only on its name and on the settings of the solvers: everything random
+in it comes from a hash of its name. For a given task and seed, all methods see the same
+demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. A
+finished cell is one small file, written completely or not at all. The file describes itself, so it
+can be shown without a registry of methods. A solver that gives up (a `RuntimeError`) is a result
+too: the cell has no numbers, and its note says why.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Cell:
     """The name of a cell.
 
     Attributes:
-        task: by name.
-        method: by name.
+        task: the name of the task.
+        method: the name of the method.
         alpha: the weight of the prior; `None` for methods that take none.
-        demonstrations: how many, or "exact" for the expert's exact occupancy.
+        demonstrations: their number, or "exact" for the expert's exact occupancy.
         seed: 0, 1, ….
     """
 
@@ -54,30 +54,31 @@ class Cell:
 
     @property
     def file_name(self) -> str:
-        """Where it is stored."""
+        """The name of the file that stores the cell."""
         alpha = "" if self.alpha is None else f" alpha={self.alpha!r}".removesuffix(".0")
         return f"{self.task} {self.method}{alpha} {self.demonstrations} seed={self.seed}.npz".replace(" ", "_")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
-    """What a method achieved on a task, and what tables, notes and pictures say of the method.
+    """What a method achieved on a task, and what tables, notes and pictures say about the method.
 
     Every measure is an attribute too: `result.true_cost` is `result.measures["true_cost"]`.
 
     Attributes:
-        task: by name.
-        method: by name.
+        task: the name of the task.
+        method: the name of the method.
         alpha: the weight of the prior; `None` for methods that take none.
-        demonstrations: how many, or "exact" for the expert's exact occupancy.
-        title: the method's, as in `Method`, and so are the next five.
+        demonstrations: their number, or "exact" for the expert's exact occupancy.
+        title: the title of the method. This and the next five attributes are those of `Method`.
         reference: whether this is a reference row.
         uses_prior: whether the method uses the prior.
-        uses_basis: whether it looks for the cost in the hull of the basis.
-        stochastic: whether it draws.
-        most_seeds: for how many seeds it is run at most.
-        measures: the numbers by their names in `MEASURES`; `None` for what a method does not have.
-        seconds: what the solve took.
+        uses_basis: whether the method looks for the cost in the hull of the basis.
+        stochastic: whether the method draws random numbers.
+        most_seeds: the largest number of seeds that the method is run for.
+        measures: the numbers by their names in `MEASURES`; `None` for those that the method does
+            not have.
+        seconds: how long the solve took.
     """
 
     task: str
@@ -108,12 +109,12 @@ class Result:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Row(Result):
-    """What came out of a cell. The fields of `Result` say which one, and what the numbers are.
+    """The result of a cell. The fields of `Result` say which cell, and hold the numbers.
 
     Attributes:
         seed: 0, 1, ….
-        note: the warnings of the solve, or why the solver gave up; the measures are `None` then.
-        policy: the apprentice's, over pairs.
+        note: the warnings of the solve, or why the solver gave up; then the measures are `None`.
+        policy: the apprentice's policy, over pairs.
         cost: the learned cost, over pairs; `None` for methods that learn none.
     """
 
@@ -124,22 +125,22 @@ class Row(Result):
 
     @property
     def cell(self) -> Cell:
-        """Its name."""
+        """The name of the cell."""
         return Cell(self.task, self.method, self.alpha, self.demonstrations, self.seed)
 
     def values(self) -> dict[str, Any]:
-        """Return a record for a CSV file: all but the arrays and the description of the method."""
+        """Return a record for a CSV file, without the arrays and the description of the method."""
         return asdict(self.cell) | self.measures | {"seconds": self.seconds, "note": self.note}
 
     def save(self, folder: Path) -> None:
-        """Store it under its name."""
+        """Store the row in a folder, under the name of its cell."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         arrays = {name: array for name in ("policy", "cost") if (array := values.pop(name)) is not None}
         save_arrays(folder / self.cell.file_name, KIND, VERSION, values, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Row:
-        """Read it back. Measures that were registered since are `None`."""
+        """Read a stored row; measures that were registered after it was stored are `None`."""
         header, arrays = load_arrays(path, KIND, VERSION)
         values = {name: value for name, value in header.items() if name not in ("format", "version")}
         values["measures"] = dict.fromkeys(MEASURES) | values["measures"]
@@ -147,16 +148,16 @@ class Row(Result):
 
 
 def level_key(level: int | str) -> float:
-    """Return what to sort numbers of demonstrations by, the exact occupancy last."""
+    """Return the key that sorts numbers of demonstrations, with the exact occupancy last."""
     return math.inf if level == EXACT else float(level)
 
 
 def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
-    """Solve and measure.
+    """Run a method on a task, and measure the result.
 
-    The time is that of the solve alone, after a first one in miniature that compiles and
-    imports. A method that is in error, rather than giving up, ends the comparison with a
-    `RuntimeError` that names the cell.
+    The time is that of the solve alone: a tiny problem is solved first, so that compiling and
+    importing are not timed. If a method fails with an error instead of giving up, the comparison
+    ends with a `RuntimeError` that names the cell.
 
     >>> from rlfd_gym.compare import METHODS, TASKS
     >>> cell = Cell("inventory", "expert", alpha=None, demonstrations="exact", seed=0)
@@ -167,7 +168,7 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
     try:
         return _run_cell(task, method, cell, iterations, runs)
     except ImportError:
-        raise  # it says what to install
+        raise  # the message says what to install
     except Exception as error:
         raise RuntimeError(f"{cell} failed: {type(error).__name__}: {error}") from error
 
@@ -206,7 +207,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
 def _lesson(
     instance: Instance, shown: Any, alpha: float | None, iterations: int, runs: int, seed: np.random.SeedSequence
 ) -> Lesson:
-    """Return what a method may know of a task."""
+    """Return what a method may know about a task."""
     return Lesson(
         mdp=instance.mdp, shown=shown, prior=instance.prior, alpha=alpha or 0.0, basis=instance.basis,
         iterations=iterations, runs=runs, seed=seed,
@@ -220,7 +221,7 @@ def _shown(instance: Instance, cell: Cell) -> Any:
 
 
 def _seed(*names: object) -> np.random.SeedSequence:
-    """Return a seed that depends on names only."""
+    """Return a seed that depends only on names."""
     digest = hashlib.sha256("\n".join(map(str, names)).encode()).digest()
     return np.random.SeedSequence(int.from_bytes(digest[:16], "little"))
 

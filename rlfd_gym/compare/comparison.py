@@ -1,4 +1,4 @@
-"""A comparison: the cells that its design asks for, run, kept and shown."""
+"""A comparison: the cells of its design are run, stored and shown."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The rows of a comparison, which prints as its tables, in a terminal and in a notebook.
+    """The rows of a comparison; it prints as tables, in a terminal and in a notebook.
 
-    Printing solves nothing.
+    Printing does not solve anything.
 
     Attributes:
         design: what was compared.
-        rows: what came out, a row for each cell.
-        facts: what is said of the tasks themselves, by name.
+        rows: the results, one row for each cell.
+        facts: what is known about each task, by the name of the task.
     """
 
     design: Design
@@ -50,21 +50,21 @@ class Comparison:
         return cls(design, rows, storage.stored_facts(path))
 
     def summaries(self, task: str | None = None) -> list[Summary]:
-        """Return means over seeds, with their intervals."""
+        """Return the means over seeds, with their intervals."""
         return summaries_of([row for row in self.rows if task in (None, row.task) and row.true_cost is not None])
 
     def table(self, task: str) -> Table:
-        """Return the table of a task: `print(...)` it, or take its `.markdown()`."""
+        """Return the table of a task; `print` it, or use its `.markdown()`."""
         facts = self.facts[_checks.one_of("task", task, self.design.tasks)]
         notes = notes_of(facts, [row for row in self.rows if row.task == task], self.design.seeds)
         return table_of(facts.title, self.summaries(task), self.design.demonstrations, notes)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows, one per cell."""
+        """Write the rows to a CSV file, one line per cell."""
         storage.write_records(path, [row.values() for row in self.rows])
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Write rows, means, design, pictures and the page that shows them; return its path."""
+        """Write rows, means, design, pictures and a page; return the path of the page."""
         from rlfd_gym.compare.page import write_page
 
         out = Path(folder)
@@ -79,13 +79,13 @@ class Comparison:
         return "\n\n".join(str(self.table(task)) for task in self.design.tasks)
 
     def __rich_console__(self, *_: object) -> RenderResult:
-        """For rich."""
+        """Print the tables with rich."""
         for task in self.design.tasks:
             yield self.table(task)
             yield ""
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Return the tables as HTML, for notebooks."""
         return "\n".join(self.table(task)._repr_html_() for task in self.design.tasks)
 
 
@@ -103,24 +103,24 @@ def run(
     resume: bool = False,
     progress: bool = False,
 ) -> Comparison:
-    """Compare methods on tasks; see `Design` for the defaults of what is `None`.
+    """Compare methods on tasks; `Design` has the defaults for arguments that are `None`.
 
     Args:
         tasks: names from `TASKS`.
-        methods: names from `METHODS`; the reference rows are there in any case.
-        seeds: how many seeds to average over, 0, 1, ….
+        methods: names from `METHODS`; the reference rows are always included.
+        seeds: the number of seeds 0, 1, … to average over.
         demonstrations: numbers of demonstrations, and "exact" for the expert's exact occupancy.
         alphas: weights of the prior.
         iterations: steps of each run of the stochastic solvers.
         runs: runs that a stochastic solver averages over.
-        jobs: cells at a time, in processes; -1 for all cores. Results do not depend on it.
-            Unless it is 1, cells run on joblib's backend: inside
+        jobs: the number of cells run at a time, in processes; -1 for all cores. Results do not
+            depend on it. Unless it is 1, cells run on joblib's backend: inside
             `joblib.parallel_config(backend="dask")` that is a cluster.
-        out: a folder. Each finished cell is kept there, and at the end tables, pictures and a
+        out: a folder. Each finished cell is stored there, and at the end tables, pictures and a
             page are written.
-        resume: continue in `out`: its finished cells are kept, and its design too. What is given
-            here is added to it.
-        progress: show progress on stderr.
+        resume: continue the comparison in `out`: its finished cells and its design are kept, and
+            the arguments given here are added to the design.
+        progress: whether to show progress on stderr.
 
     Ctrl-C raises a `KeyboardInterrupt` that says how to continue.
     """
@@ -161,7 +161,7 @@ def run(
 
 
 def _rows(cells: Sequence[Cell], design: Design, jobs: int) -> Iterator[Row]:
-    """Run cells, and give their rows as they come."""
+    """Run cells, and yield their rows as they finish."""
     calls = [(TASKS[cell.task], METHODS[cell.method], cell, design.iterations, design.runs) for cell in cells]
     if jobs == 1:
         yield from (run_cell(*call) for call in calls)
@@ -171,17 +171,17 @@ def _rows(cells: Sequence[Cell], design: Design, jobs: int) -> Iterator[Row]:
 
 
 def _turn(cell: Cell) -> tuple[bool, bool]:
-    """Return what to sort cells by: the slow ones first, so that no core waits long at the end.
+    """Return the key that sorts cells: slow ones first, so that no core waits long at the end.
 
-    Before them those that load torch: a process of joblib's that grows much after its first cell
-    is taken for leaking.
+    Cells that load torch come before all others, because joblib mistakes a process that grows a
+    lot after its first cell for one that leaks memory.
     """
     method = METHODS[cell.method]
     return not method.needs_imitation, method.most_seeds is None
 
 
 def _watched(rows: Iterable[Row], missing: int, total: int, wanted: bool) -> Iterator[Row]:
-    """Show progress: a bar in a terminal, a line for each tenth elsewhere."""
+    """Show progress as a bar in a terminal, and as a line for each tenth elsewhere."""
     if not wanted:
         yield from rows
     elif sys.stderr.isatty():

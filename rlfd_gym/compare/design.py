@@ -1,4 +1,4 @@
-"""What is compared: tasks, methods, numbers of demonstrations, weights of the prior and seeds."""
+"""The design of a comparison: tasks, methods, demonstrations, weights of the prior and seeds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Design:
 
     Attributes:
         tasks: names from `TASKS`.
-        methods: names from `METHODS`. `Design.of` adds those of the reference rows.
-        seeds: how many seeds to average over.
+        methods: names from `METHODS`. `Design.of` adds the methods of the reference rows.
+        seeds: the number of seeds to average over.
         demonstrations: numbers of demonstrations, and "exact" for the expert's exact occupancy.
         alphas: weights of the prior.
         iterations: steps of each run of the stochastic solvers.
@@ -36,7 +36,7 @@ class Design:
     runs: int = 1
 
     def __post_init__(self) -> None:
-        """Check, and keep everything once, in plain numbers, levels in ascending order."""
+        """Check and convert the fields, remove repetitions, and sort the demonstrations."""
         expected = {
             "tasks": f"some of {', '.join(TASKS)}",
             "methods": f"some of {', '.join(METHODS)}",
@@ -62,7 +62,10 @@ class Design:
 
     @classmethod
     def of(cls, **chosen: Any) -> Design:
-        """Return the design of what is chosen, all of it registered, with the references first."""
+        """Return the design with the chosen fields, and with the reference methods first.
+
+        All tasks and methods must be registered.
+        """
         design = cls(**chosen)
         for argument, registry in (("tasks", TASKS), ("methods", METHODS)):
             for name in getattr(design, argument):
@@ -71,9 +74,9 @@ class Design:
         return replace(design, methods=(*references, *design.methods))
 
     def with_added(self, **chosen: Any) -> Design:
-        """Return this design with what is chosen in addition.
+        """Return this design, extended by the chosen fields.
 
-        The solvers' own settings must be the same.
+        The settings of the solvers must stay the same.
         """
         wanted = replace(self, **chosen)
         for name in ("iterations", "runs"):
@@ -97,13 +100,13 @@ class Design:
         ]
 
     def place(self, cell: Cell) -> tuple[float, ...]:
-        """Return what to sort cells by for the order of `cells`; needs no registry."""
+        """Return the key that sorts cells in the order of `cells`; it needs no registry."""
         alpha = -1 if cell.alpha is None else self.alphas.index(cell.alpha)
         task, method = self.tasks.index(cell.task), self.methods.index(cell.method)
         return task, method, alpha, level_key(cell.demonstrations), cell.seed
 
     def _seeds(self, task: str, name: str, level: int | str) -> int:
-        """Return for how many seeds a cell is run: one, where nothing is random."""
+        """Return the number of seeds to run a cell for: one if nothing about it is random."""
         method = METHODS[name]
         random = level != EXACT or method.stochastic or (TASKS[task].prior_varies and method.uses_prior)
         return min(self.seeds, method.most_seeds or self.seeds) if random else 1

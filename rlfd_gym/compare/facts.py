@@ -1,6 +1,7 @@
-"""What notes and pictures say of a task: computed when a comparison is run, stored with it.
+"""What notes and pictures say about a task.
 
-So whoever shows a comparison solves nothing, and needs no registry of tasks.
+These facts are computed when a comparison is run, and stored with it. Showing a comparison
+therefore solves nothing, and needs no registry of tasks.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ KIND, VERSION = "rlfd_gym comparison task", 1
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Facts:
-    """What is known of a task.
+    """What is known about a task.
 
     Attributes:
         title: the heading of its table.
-        expert_cost: as in `Task`: the cost in the hull of the basis under which the expert is
-            optimal, in words.
-        hull_gain: what a method that knows only the hull of the basis can be sure to gain over
-            the expert, -β* of LPAL; `None` if that is nothing, as the expert is optimal for a
+        expert_cost: as in `Task`: a description of the cost in the hull of the basis under which
+            the expert is optimal.
+        hull_gain: what a method that knows only the hull of the basis is certain to gain over the
+            expert, -β* of LPAL; `None` if that is nothing, because the expert is optimal for a
             cost in the hull.
         errs_evenly: whether the expert is imperfect, but its most frequent actions are optimal.
         pairs: the feasible pairs, over which policies and costs are drawn.
@@ -45,11 +46,11 @@ class Facts:
     grid: Grid | None = field(repr=False)
 
     def values(self) -> dict[str, Any]:
-        """Return all but what pictures need."""
+        """Return all facts except those that only pictures need."""
         return {name: getattr(self, name) for name in ("title", "expert_cost", "hull_gain", "errs_evenly")}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Store them."""
+        """Store the facts in a file."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         header: dict[str, Any] = {"facts": self.values(), "grid": None}
         arrays: dict[str, NDArray[Any]] = {"feasible": self.pairs.feasible}
@@ -60,7 +61,7 @@ class Facts:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Facts:
-        """Read them back."""
+        """Read stored facts."""
         header, arrays = load_arrays(path, KIND, VERSION)
         grid = header["grid"] and Grid(
             cells=arrays["cells"],
@@ -72,7 +73,7 @@ class Facts:
 
 
 def facts_of(task: Task) -> Facts:
-    """Find out about a task, as made for seed 0: solve LPAL and two forward problems."""
+    """Compute the facts about a task, made for seed 0, by LPAL and two forward problems."""
     instance = task.make(0)
     return Facts(
         title=task.title,

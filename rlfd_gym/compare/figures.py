@@ -36,7 +36,7 @@ CAPTIONS = {
 
 
 def figures_of(comparison: Comparison, task: str) -> Iterator[tuple[str, Figure, str]]:
-    """Draw the pictures of a task: (name, figure, caption) of each."""
+    """Draw the pictures of a task; yield (name, figure, caption) of each."""
     summaries, facts = comparison.summaries(task), comparison.facts[task]
     shown = _shown([row for row in comparison.rows if row.task == task and row.seed == 0 and row.policy is not None])
     yield "costs", bars(summaries), CAPTIONS["costs"]
@@ -53,7 +53,7 @@ def figures_of(comparison: Comparison, task: str) -> Iterator[tuple[str, Figure,
 
 
 def bars(summaries: Sequence[Summary]) -> Figure:
-    """Draw the true expected cost, one bar for each row of the table."""
+    """Draw the true expected cost, with one bar for each row of the table."""
     last = list(last_level(summaries).values())
     figure, axes = plots.new_figure(size=(7.0, 0.8 + 0.24 * len(last)))
     axis = axes[0, 0]
@@ -71,7 +71,7 @@ def bars(summaries: Sequence[Summary]) -> Figure:
 
 
 def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | str]) -> Figure:
-    """Draw the true expected cost over the demonstrations, with a prior and without."""
+    """Draw the true expected cost against the demonstrations, with and without a prior."""
     figure, axes = plots.new_figure(1, 2, size=(10.0, 4.2), sharey=True)
     names = {"expert's exact\noccupancy" if level == EXACT else str(level): level for level in levels}
     for axis, prior in zip(axes[0], (True, False), strict=True):
@@ -103,8 +103,8 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
 
 
 def learned_costs(facts: Facts, shown: dict[str, Row]) -> Figure:
-    """Draw the truth, the prior, and what each method made of them."""
-    names = {"optimum": "truth", "prior": "prior"}  # what these two reference rows plan with
+    """Draw the true cost, the prior, and the cost that each method learned."""
+    names = {"optimum": "truth", "prior": "prior"}  # the costs with which these two reference rows plan
     costs = {
         names.get(row.method, row.label): row.cost
         for row in shown.values()
@@ -119,7 +119,7 @@ def learned_costs(facts: Facts, shown: dict[str, Row]) -> Figure:
 
 
 def policies(facts: Facts, shown: dict[str, Row]) -> Figure:
-    """Draw what each method does."""
+    """Draw the policy of each method."""
     known = {name: row.policy for name, row in shown.items() if row.policy is not None}
     left_out = ("random",) if facts.grid else ("random", "optimum", "expert")
     drawn = {name: policy for name, policy in known.items() if name not in left_out}
@@ -148,7 +148,7 @@ def _shown(rows: Sequence[Row]) -> dict[str, Row]:
 
 
 def _panels(number: int) -> tuple[Figure, Sequence[Axes]]:
-    """Return small square panels, those not needed left blank."""
+    """Return a figure and its small square panels; panels that are not needed stay blank."""
     columns = min(COLUMNS, number)
     rows = -(-number // columns)
     figure, axes = plots.new_figure(rows, columns, size=(2.1 * columns, 2.2 * rows))

@@ -1,29 +1,29 @@
-"""What is reported of a policy and a learned cost, one entry in `MEASURES` each.
+"""The measures of a policy and a learned cost, each of them one entry in `MEASURES`.
 
-Rows, means over seeds, the columns of tables and CSV files, what is bold and the legend follow
+Rows, means over seeds, the columns of tables and CSV files, bold numbers and the legend all follow
 from an entry.
 
 **True expected cost.** ρ(π) = <μ_π, c_true>, by exact policy evaluation.
 
 **Share of the gap closed.** (ρ_E - ρ_A) / (ρ_E - ρ*), with ρ the true expected cost of the
-expert, the apprentice and the optimum: 0 for the expert, 1 for the optimum, negative for worse
-than the expert.
+expert, the apprentice and the optimum: 0 for the expert, 1 for the optimum, negative for a policy
+worse than the expert.
 
-**Distance of the learned cost to the truth.** No behaviour tells a cost c from a c + b with
-a > 0: scale and shift cannot be identified. They are removed by the best fit in ℓ1-norm,
+**Distance of the learned cost to the truth.** No behaviour distinguishes a cost c from a c + b
+with a > 0: scale and shift cannot be identified. They are removed by the best fit in ℓ1-norm,
 
     min over a ≥ 0, b of ‖a c + b - c_true‖₁   /   min over b of ‖b - c_true‖₁,
 
-which is 0 where c is the truth up to scale and shift, and 1 where it tells nothing (a = 0 fits
-best): costs that point the wrong way included. It is solved through its dual, a linear program
-with two rows,
+which is 0 if c is the truth up to scale and shift, and 1 if c says nothing about the truth (a = 0
+fits best); costs that point the wrong way also give 1. It is solved through its dual, a linear
+program with two rows,
 
     max <y, c_true>   over   |y| ≤ 1,   <y, 1> = 0,   <y, c> ≤ 0.
 
-(Potentials, c + Tγᵀu, cannot be identified either. They are not removed: they stay the same
-neither for another start nor for another discount.)
+(Potentials, c + Tγᵀu, cannot be identified either. They are not removed, because they do not
+stay the same for another start or another discount.)
 
-**Duality gap.** Of the problem that the method itself solves, by its own bounds.
+**Duality gap.** The gap of the problem that the method itself solves, by its own bounds.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Measure:
     """An entry of the registry.
 
     Attributes:
-        name: what the number is called in `Row.measures` and in the CSV files.
+        name: the name of the number in `Row.measures` and in the CSV files.
         title: the head of its column.
-        legend: what the column shows, after "title: ".
-        compute: the number, from what was learned and the task with its truth; `None` where
-            there is none.
-        format: the number as text.
-        best: which end is bold in its column, if any.
+        legend: what the column shows; it is printed after "title: ".
+        compute: the function that computes the number from what was learned and from the task
+            with its true cost; it returns `None` where there is no such number.
+        format: the function that turns the number into text.
+        best: whether the lowest or the highest number of the column is bold, if any.
         interval: whether the means over seeds come with a 95% interval, `name_margin` in the CSV
             file.
     """
@@ -72,7 +72,7 @@ def measured(apprentice: Apprentice, instance: Instance) -> dict[str, float | No
 
 
 def legend() -> str:
-    """Return what the columns of a table mean, in a paragraph."""
+    """Return a paragraph that explains the columns of a table."""
     columns = [f"{measure.title}: {measure.legend}." for name, measure in MEASURES.items() if name != MAIN]
     columns.append("time: of one solve.")
     main = MEASURES[MAIN]
@@ -80,7 +80,7 @@ def legend() -> str:
 
 
 def share_closed(cost: float, expert: float, optimum: float) -> float:
-    """Return the share of the way from the expert to the optimum; `nan` for an optimal expert.
+    """Return the share of the gap that is closed; `nan` for an optimal expert.
 
     >>> share_closed(-0.75, expert=-0.5, optimum=-1.0)
     0.5
@@ -89,7 +89,7 @@ def share_closed(cost: float, expert: float, optimum: float) -> float:
 
 
 def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
-    """Return the relative ℓ1 distance of the module's docstring, between 0 and 1.
+    """Return the relative ℓ1 distance defined in the module's docstring, between 0 and 1.
 
     >>> truth = np.array([-1.0, 0.0, 0.5, 1.0])
     >>> abs(cost_distance(3 * truth + 7, truth)) < 1e-9, cost_distance(-truth, truth)
@@ -170,4 +170,4 @@ MEASURES = {
 }
 """The measures by name, in the order of their columns."""
 MAIN = "true_cost"
-"""The measure that a table shows at every level, and that figures draw; the others have a column each."""
+"""The measure that tables show at every level and that figures draw; others have one column."""

@@ -1,16 +1,17 @@
-"""The methods of the comparison, one entry in `METHODS` each: from a `Lesson` to an `Apprentice`.
+"""The methods of the comparison, each of them one entry in `METHODS`.
 
-A lesson is all that a method may know: the tables, what the expert showed (its exact occupancy
-or demonstrations), the prior with its weight α, and the basis. The true cost is not in it. The
-reference rows of the tables are entries too, but functions of the task's `Instance`, truth and
-exact expert included.
+A method is a function from a `Lesson` to an `Apprentice`. A lesson is all that a method may know:
+the tables, what the expert showed (its exact occupancy or demonstrations), the prior with its
+weight α, and the basis. It does not contain the true cost. The reference rows of the tables are
+entries too, but they are functions of the task's `Instance`, which includes the true cost and the
+exact expert.
 
-Iterations are such that the whole comparison takes under two minutes on two cores, fewer than a
-method's own default where that is slow. To see a method at its best, call it from
-`rlfd_gym.baselines`.
+The numbers of iterations are such that the whole comparison takes under two minutes on two cores;
+where a method's own default is slow, fewer iterations are used. To see a method at its best, call
+it from `rlfd_gym.baselines`.
 
-**Seeds.** A method is run once where nothing about it is random: it draws nothing itself, it is
-shown exact occupancies, and it uses no prior that the task draws.
+**Seeds.** A method is run once if nothing about it is random: it draws nothing itself, it is shown
+exact occupancies, and it uses no prior that the task draws.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class Lesson:
     Attributes:
         mdp: the tables.
         shown: the expert's exact occupancy, or demonstrations.
-        prior: over pairs.
+        prior: the prior cost, over pairs.
         alpha: the weight of the prior; 0 for methods that take none.
-        basis: C, (n_pairs, K), for methods that look for the cost in its hull.
+        basis: C, of shape (n_pairs, K), for methods that look for the cost in its hull.
         iterations: steps of each run of the stochastic solvers.
         runs: runs that a stochastic solver averages over.
-        seed: for all that a method draws.
+        seed: the seed of everything that a method draws.
     """
 
     mdp: TabularMDP
@@ -64,7 +65,7 @@ class Lesson:
 
     @property
     def problem(self) -> RLfDProblem:
-        """RLfD_α of this lesson; without the prior where α = 0."""
+        """The problem RLfD_α of this lesson; without the prior if α = 0."""
         return RLfDProblem(self.mdp, self.occupancy, self.prior if self.alpha else None, self.alpha)
 
 
@@ -73,17 +74,20 @@ class Method:
     """An entry of the registry.
 
     Attributes:
-        name: what it is called on the command line and in the files.
-        title: what it is called in tables and pictures.
-        solve: from a `Lesson` to what was learned; from the task's `Instance` for a reference row.
-        takes_alpha: run once for each α; such methods use the prior.
-        uses_prior: whether a prior drawn anew gives another result.
-        uses_basis: whether the cost is sought in the hull of the task's basis.
-        stochastic: whether it draws.
-        reference: a row to compare with: it does not depend on demonstrations and is always there.
-        default: whether it is run when no methods are named.
-        most_seeds: run for at most that many seeds, where it is slow.
-        needs_imitation: left out of the default where imitation is not installed.
+        name: the method's name on the command line and in the files.
+        title: the method's name in tables and pictures.
+        solve: a function from a `Lesson` to what was learned; for a reference row, from the
+            task's `Instance`.
+        takes_alpha: whether the method is run once for each α; such methods use the prior.
+        uses_prior: whether another prior gives another result.
+        uses_basis: whether the method looks for the cost in the hull of the task's basis.
+        stochastic: whether the method draws random numbers.
+        reference: whether this is a row to compare with, which does not depend on demonstrations
+            and is always included.
+        default: whether the method is run when no methods are named.
+        most_seeds: the largest number of seeds to run the method for, if it is slow.
+        needs_imitation: whether the method needs imitation; if that is not installed, the default
+            leaves the method out.
     """
 
     name: str
@@ -99,17 +103,17 @@ class Method:
     needs_imitation: bool = False
 
     def __post_init__(self) -> None:
-        """What takes α uses the prior."""
+        """Set `uses_prior` for methods that take α."""
         object.__setattr__(self, "uses_prior", self.uses_prior or self.takes_alpha)
 
     @property
     def chosen(self) -> bool:
-        """Whether it is run when no methods are named, on this machine."""
+        """Whether the method is run on this machine when no methods are named."""
         return self.default and not (self.needs_imitation and find_spec("imitation") is None)
 
 
 def _projected(lesson: Lesson) -> Solution:
-    """IRL-IO_ĉ learns a cost; its apprentice plans with it."""
+    """Learn a cost by IRL-IO_ĉ, and plan with it."""
     solution = project_prior(lesson.mdp, lesson.occupancy, lesson.prior)
     return replace(solution, policy=lesson.mdp.optimal(solution.cost).policy)
 
@@ -119,7 +123,7 @@ def _smd(lesson: Lesson) -> Solution:
 
 
 def _baseline(name: str, basis: bool = False, **options: Any) -> Callable[[Lesson], Apprentice]:
-    """Return a function of `rlfd_gym.baselines`, imported when called, for lessons."""
+    """Return a function that applies a baseline, imported when called, to a lesson."""
 
     def solve(lesson: Lesson) -> Apprentice:
         from rlfd_gym import baselines
@@ -139,7 +143,10 @@ def _smd_hull(lesson: Lesson) -> Solution:
 
 
 def _entropy(lesson: Lesson) -> Solution:
-    """MCE-IRL; a weight for each state says the same as the signed indicators of all states."""
+    """Run MCE-IRL.
+
+    A weight for each state is equivalent to the signed indicators of all states.
+    """
     from rlfd_gym.baselines import mce_irl
 
     states = np.array_equal(lesson.basis, signed_cells(lesson.mdp))
@@ -155,7 +162,7 @@ def _network(lesson: Lesson) -> Apprentice:
 def _adversarial(lesson: Lesson) -> Apprentice:
     from rlfd_gym.baselines import gail
 
-    steps = max(2048, min(50_000, lesson.iterations))  # one round at least
+    steps = max(2048, min(50_000, lesson.iterations))  # at least one round
     return gail(lesson.mdp, expert=lesson.shown, n_timesteps=steps, seed=int(lesson.seed.generate_state(1)[0]))
 
 

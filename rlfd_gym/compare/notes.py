@@ -1,4 +1,4 @@
-"""What the numbers of a table do not say by themselves: a few sentences, from stored facts."""
+"""Notes: sentences, from stored facts, on what the numbers of a table do not say themselves."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from rlfd_gym.compare.cells import Row
 from rlfd_gym.compare.facts import Facts
 
-UNSOLVED = 0.05  # a duality gap above which an answer is far from that of the problem
+UNSOLVED = 0.05  # a duality gap above which an answer is far from the solution
 LONGEST = 90
 
 
 def notes_of(facts: Facts, rows: Sequence[Row], seeds: int) -> list[str]:
-    """Return the sentences of a task's table, for a comparison over that many seeds."""
+    """Return the notes of a task's table, for a comparison over the given number of seeds."""
     notes = []
     if any(row.uses_basis for row in rows):
         notes.append(_hull_note(facts))
@@ -41,7 +41,7 @@ def notes_of(facts: Facts, rows: Sequence[Row], seeds: int) -> list[str]:
 
 
 def _short(note: str) -> str:
-    """Return a note's first words, without the numbers that make each of them different."""
+    """Return a note's first words, without the numbers in which similar notes differ."""
     gave_up, _, rest = note.rpartition("gave up: ")
     return ("gave up: " if gave_up or note != rest else "") + rest.partition(":")[0][:LONGEST].rstrip(".")
 

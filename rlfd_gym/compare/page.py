@@ -1,4 +1,4 @@
-"""The report of a comparison: one page of HTML that opens offline, and its pictures as files."""
+"""The report of a comparison: a page of HTML that opens offline, and its pictures as files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_page(comparison: Comparison, folder: Path) -> Path:
-    """Write `report.html` and the pictures into the folder, which has a `results.json`."""
+    """Write `report.html` and the pictures to a folder that contains `results.json`."""
     page = Report("Apprenticeship learning, side by side").text(f"In the tables: {legend()}")
     for task in comparison.design.tasks:
         table = comparison.table(task)

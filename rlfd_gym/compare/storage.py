@@ -1,10 +1,10 @@
-"""A comparison in a folder: what was asked for, what is finished, and where it was made.
+"""The folder of a comparison: what was requested, what is finished, and where it was made.
 
 results.json           the design, the facts, the versions; whether all cells are finished
-cells/<name>.npz       a finished cell each
-tasks/<name>.npz       the facts about a task each
+cells/<name>.npz       one file for each finished cell
+tasks/<name>.npz       one file for the facts about each task
 results.csv            the rows, without policies and costs
-summary.csv            their means over seeds
+summary.csv            the means of the rows over seeds
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PACKAGES = ("gymnasium", "joblib", "numba", "numpy", "piqp", "scipy", "imitation
 
 
 def require_new(folder: Path) -> None:
-    """Refuse a folder in which no comparison can be started."""
+    """Check that a new comparison can be started in a folder."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"out: {folder} is a file, expected a folder")
     if (folder / "results.json").exists():
@@ -59,7 +59,7 @@ def stored_rows(folder: Path) -> dict[Cell, Row]:
 
 
 def stored_facts(folder: Path) -> dict[str, Facts]:
-    """Return the facts about the tasks in a folder, by the tasks' names."""
+    """Return the stored facts about tasks, by the names of the tasks."""
     return {path.stem: Facts.load(path) for path in (folder / "tasks").glob("*.npz")}
 
 
@@ -79,13 +79,13 @@ def write_json(folder: Path, design: Design, facts: Mapping[str, Facts], finishe
 
 
 def write_records(path: str | os.PathLike[str], records: Sequence[dict[str, Any]]) -> None:
-    """Write records to a CSV file by their names; what a record lacks is left empty."""
+    """Write records to a CSV file, one column per name; missing entries are left empty."""
     names = list(dict.fromkeys(name for record in records for name in record))
     write_csv(path, names, ([record.get(name) for name in names] for record in records))
 
 
 def _provenance() -> dict[str, Any]:
-    """Return where and with what this was made."""
+    """Return the machine and the versions with which a comparison was made."""
     versions = {}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -95,7 +95,7 @@ def _provenance() -> dict[str, Any]:
     try:
         commit = subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        commit = ""  # installed from a wheel, or no git
+        commit = ""  # installed from a wheel, or git is missing
     return {
         "rlfd_gym": rlfd_gym.__version__,
         "git_commit": commit,

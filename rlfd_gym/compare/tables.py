@@ -1,9 +1,10 @@
 """Means over seeds, and the table of a task: a row per method, a column per level.
 
 A level is a number of demonstrations, or the exact occupancy. The columns of the levels show the
-measure `MAIN`. Every other measure has one column, and so has the time; these are of the most
-informative level that the method was run at: the expert's exact occupancy, or else the largest
-number of demonstrations. The best of each column is bold; the reference rows come first.
+measure `MAIN`. Every other measure has one column, and so does the time; these columns show the
+most informative level at which the method was run: the expert's exact occupancy, or else the
+largest number of demonstrations. The best number of each column is bold. The reference rows come
+first.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ AnyResult = TypeVar("AnyResult", bound=Result)
 class Summary(Result):
     """The means of a method's rows over seeds. The fields of `Result` say which method, and where.
 
-    Its `measures` are the means by name, and under `name_margin` half the width of the 95%
-    interval, for measures that have one; that is `None` for a single seed.
+    Its `measures` are the means by name. For measures with an interval, `name_margin` is half the
+    width of the 95% interval, or `None` for a single seed.
 
     Attributes:
-        n: how many seeds; 1 where nothing is random.
+        n: the number of seeds; 1 if nothing is random.
     """
 
     n: int
@@ -49,14 +50,14 @@ class Summary(Result):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text; prints in a terminal, a notebook, a page, a README.
+    """A table of text that prints in a terminal, a notebook, a page or a README.
 
     Attributes:
-        title: what it is a table of.
+        title: the title of the table.
         header: the heads of its columns.
         rows: its cells, some of them bold.
         reference: the numbers of the reference rows, which come first.
-        notes: sentences to print under it.
+        notes: sentences to print below the table.
     """
 
     title: str
@@ -66,9 +67,9 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return plain text, as rich prints it 100 columns wide, without rich.
+        """Return the table as plain text, laid out as rich does for 100 columns, without rich.
 
-        Where the columns need more, intervals go to the next line.
+        If the columns need more space, intervals go to the next line.
         """
         texts = [list(self.header), *([cell.text for cell in row] for row in self.rows)]
         lines = [[[text] for text in row] for row in texts]
@@ -82,7 +83,10 @@ class Table:
         return "\n".join([*_wrapped(self.title), *table, *notes])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """For rich. Where it is too narrow, intervals go to the next line: no digit is lost."""
+        """Print the table with rich.
+
+        If the terminal is too narrow, intervals go to the next line, so that no digit is lost.
+        """
         from rich.text import Text
 
         table = self._rich()
@@ -92,14 +96,14 @@ class Table:
         yield from self.notes
 
     def markdown(self) -> str:
-        """Return it for a README."""
+        """Return the table in Markdown, for a README."""
         lines = ["| " + " | ".join(self.header) + " |", "|---|" + "---:|" * (len(self.header) - 1)]
         for row in self.rows:
             lines.append("| " + " | ".join(f"**{cell.text}**" if cell.bold else cell.text for cell in row) + " |")
         return "\n".join(lines)
 
     def add_to(self, page: Report) -> Report:
-        """Add it to a page of HTML."""
+        """Add the table to a page of HTML."""
         page.table(self.header, self.rows, self.reference)
         for note in self.notes:
             page.text(note)
@@ -126,7 +130,7 @@ class Table:
 
 
 def summaries_of(rows: Sequence[Row]) -> list[Summary]:
-    """Return means over seeds, in the order of the rows, all of which have numbers."""
+    """Return the means over seeds, in the order of the rows; all rows must have numbers."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.task, row.method, row.alpha, row.demonstrations), []).append(row)
@@ -134,7 +138,7 @@ def summaries_of(rows: Sequence[Row]) -> list[Summary]:
 
 
 def last_level(results: Sequence[AnyResult]) -> dict[tuple[str, float | None], AnyResult]:
-    """Return for each method and α the result at the most informative level."""
+    """Return the result at the most informative level for each method and α."""
     found: dict[tuple[str, float | None], AnyResult] = {}
     for result in results:
         best = found.setdefault((result.method, result.alpha), result)
@@ -149,7 +153,7 @@ def table_of(title: str, summaries: Sequence[Summary], levels: Sequence[int | st
     found = {(s.method, s.alpha, s.demonstrations): s for s in summaries}
     columns = [[PageCell(last.label) for last in lasts]]
     for level in levels:
-        # The reference rows are the same whatever is demonstrated: they stand in the last column.
+        # The reference rows do not depend on demonstrations: they are shown in the last column.
         at_level = [
             (last if level == levels[-1] else None) if last.reference else found.get((last.method, last.alpha, level))
             for last in lasts
@@ -180,7 +184,7 @@ def _summary(group: Sequence[Row]) -> Summary:
 
 
 def _column(measure: Measure, summaries: Sequence[Summary | None]) -> list[PageCell]:
-    """Return the cells of a measure, the best of them bold: that of no reference row."""
+    """Return the cells of a measure, with the best one bold, not counting reference rows."""
     means = [None if s is None else s.measures.get(measure.name) for s in summaries]
     sign = -1.0 if measure.best == "highest" else 1.0
     rivals = [
@@ -192,7 +196,7 @@ def _column(measure: Measure, summaries: Sequence[Summary | None]) -> list[PageC
     cells = []
     for s, mean in zip(summaries, means, strict=True):
         text = "" if mean is None else measure.format(mean)
-        bold = text == best and s is not None and not s.reference  # equal as far as the table shows
+        bold = text == best and s is not None and not s.reference  # equal to the digits that the table shows
         margin = s.measures.get(f"{measure.name}_margin") if s is not None and measure.name == MAIN else None
         cells.append(PageCell(text + ("" if margin is None else f"±{measure.format(margin)}"), bold))
     return cells
@@ -203,18 +207,18 @@ def _time(seconds: float) -> str:
 
 
 def _widths(rows: Sequence[Sequence[Sequence[str]]]) -> list[int]:
-    """Return the width of each column, of rows of cells of lines."""
+    """Return the width of each column; `rows` are rows of cells of lines."""
     return [max(len(line) for row in rows for line in row[k]) for k in range(len(rows[0]))]
 
 
 def _width(rows: Sequence[Sequence[Sequence[str]]]) -> int:
-    """Return the width of a table: a space before, between and after its columns."""
+    """Return the width of a table with a space before, between and after its columns."""
     widths = _widths(rows)
     return sum(widths) + len(widths) + 1
 
 
 def _aligned(row: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """Return the lines of a row, the first column to the left and the others to the right."""
+    """Return the lines of a row: the first column left-aligned, the others right-aligned."""
     lines = []
     for number in range(max(map(len, row))):
         texts = [cell[number] if number < len(cell) else "" for cell in row]

@@ -1,16 +1,16 @@
-"""The tasks of the comparison, one entry in `TASKS` each.
+"""The tasks of the comparison, each of them one entry in `TASKS`.
 
-A task is an MDP, its true cost, an imperfect expert, a prior and a basis. It is *made* for a
-seed, because its prior may be drawn at random; everything else about it is fixed. Demonstrations
-are drawn from the expert's own policy, on the tables, up to a horizon T with γ^T < 1e-4, after
-which nothing counts. Absorbing states are stayed in, so all trajectories of a task have the same
+A task is an MDP, its true cost, an imperfect expert, a prior and a basis. It is *made* for a seed,
+because its prior may be drawn at random; everything else about it is fixed. Demonstrations are
+drawn from the expert's own policy, on the tables, up to a horizon T with γ^T < 1e-4; later steps
+do not matter. Trajectories stay in absorbing states, so all trajectories of a task have the same
 length.
 
-**Bases**, for methods that look for the cost in a hull {Cw, w in the simplex}. On the inventory
-C has the environment's three features, each divided by its largest absolute value so that it
-lies in the unit box: the hull is that of all nonnegative prices, up to scale. On the grids the
-columns are plus and minus the indicator of each cell, K = 2S: the hull is that of all costs of
-cells with ℓ1-norm at most one.
+**Bases** are for methods that look for the cost in a hull {Cw, w in the simplex}. On the inventory
+C has the environment's three features, each divided by its largest absolute value so that it lies
+in the unit box: the hull is that of all nonnegative prices, up to scale. On the grids the columns
+are plus and minus the indicator of each cell, K = 2S: the hull is that of all costs of cells with
+ℓ1-norm at most one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Instance:
         mdp: the tables.
         truth: the true cost over pairs, unknown to the methods.
         expert: the expert's exact occupancy.
-        prior: over pairs.
-        basis: C, (n_pairs, K), in the unit box.
+        prior: the prior cost, over pairs.
+        basis: C, of shape (n_pairs, K), in the unit box.
         grid: how to draw the states, if they lie on a grid.
     """
 
@@ -51,7 +51,7 @@ class Instance:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The true expected costs of the expert and of the optimum, evaluated as methods are."""
+        """The true expected costs of the expert and of the optimum, evaluated like the methods."""
         policies = self.mdp.policy_of(self.expert), self.mdp.optimal(self.truth).policy
         return self.mdp.expected_cost(policies[0], self.truth), self.mdp.expected_cost(policies[1], self.truth)
 
@@ -61,10 +61,10 @@ class Task:
     """An entry of the registry.
 
     Attributes:
-        name: what it is called on the command line and in the files.
+        name: the task's name on the command line and in the files.
         title: the heading of its table.
-        make: from a seed to the instance.
-        prior_varies: whether the seed matters: whether the prior is drawn.
+        make: a function from a seed to the instance.
+        prior_varies: whether the prior is drawn, so that the seed matters.
         expert_cost: a description of the cost in the hull of the basis under which the expert is
             optimal, for the note below the table; empty if there is none.
     """
@@ -77,7 +77,7 @@ class Task:
 
 
 def demonstrations_of(instance: Instance, number: int, seed: np.random.SeedSequence) -> list[Walk]:
-    """Draw trajectories of the expert; the first k do not depend on how many are asked for.
+    """Draw trajectories of the expert; the first k do not depend on how many are drawn.
 
     >>> instance = TASKS["inventory"].make(0)
     >>> few, many = (demonstrations_of(instance, n, np.random.SeedSequence(1)) for n in (2, 5))
@@ -111,11 +111,11 @@ def _windy(seed: int) -> Instance:
 
 
 def _frozen_lake(seed: int) -> Instance:
-    """The prior believes that the right bank is the goal, and knows half of the holes.
+    """Make FrozenLake, with a prior that takes the right bank for the goal.
 
-    The true cost is -1 on the goal at each step, not once on reaching it. The two order policies
-    alike, one is γ/(1-γ) times the other; this one is a cost of cells, and reaches the end of
-    the box.
+    The prior also knows half of the holes. The true cost is -1 on the goal at each step, not once
+    on reaching it. Both costs order policies in the same way, because one is γ/(1-γ) times the
+    other; the one used here is a cost of cells, and reaches the end of the box.
     """
     import gymnasium as gym
 

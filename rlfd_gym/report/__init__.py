@@ -1,7 +1,7 @@
-"""What people look at: plots, pages of HTML, tables and CSV files.
+"""Results for people to look at: plots, pages of HTML, tables and CSV files.
 
-`plots` draws, `html` writes pages, `tables` CSV files and intervals. `rlfd_gym.report.log` writes the
-report on what was learned from a log.
+`plots` draws figures, `html` writes pages, and `tables` writes CSV files and computes intervals.
+`rlfd_gym.report.log` writes the report on what was learned from a log.
 """
 
 from __future__ import annotations

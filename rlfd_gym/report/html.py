@@ -1,7 +1,7 @@
-"""One page of HTML that opens offline: text, tables and pictures, all of it inside the one file.
+"""A page of HTML that opens offline: text, tables and pictures, all in one file.
 
-The page has no scripts and loads nothing. Text is escaped; what should be bold says so by
-`Cell(text, bold=True)`.
+The page has no scripts and loads nothing. Text is escaped; `Cell(text, bold=True)` makes the text
+of a cell bold.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Cell:
     """One cell of a table.
 
     Attributes:
-        text: what it says; escaped on the page.
-        bold: whether it stands out.
+        text: the text, which is escaped on the page.
+        bold: whether the text is bold.
     """
 
     text: str
@@ -50,8 +50,8 @@ class Report:
     """A page that grows from top to bottom; `write` puts it into a file.
 
     Attributes:
-        title: its heading.
-        parts: what has been added, as HTML.
+        title: the heading of the page.
+        parts: what has been added so far, as HTML.
 
     >>> page = Report("Costs & policies").heading("First").text("a < b")
     >>> "<h2>First</h2>" in page.html() and "a &lt; b" in page.html()
@@ -70,7 +70,7 @@ class Report:
         return self._add(f"<p>{escape(text)}</p>")
 
     def code(self, text: str) -> Report:
-        """Add lines as they are: settings, a command."""
+        """Add lines without changing them, such as settings or a command."""
         return self._add(f"<pre>{escape(text)}</pre>")
 
     def table(
@@ -84,7 +84,7 @@ class Report:
         return self._add(f'<div class="scroll"><table><tr>{"".join(lines)}</tr></table></div>')
 
     def picture(self, png: bytes, caption: str) -> Report:
-        """Add a PNG, embedded, with its caption."""
+        """Embed a PNG, with its caption."""
         data = base64.b64encode(png).decode("ascii")
         note = escape(caption)
         return self._add(
@@ -97,7 +97,7 @@ class Report:
         return PAGE.format(title=escape(self.title), body=body)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, whole or not at all."""
+        """Write the page to a file, completely or not at all."""
         write(path, self.html().encode())
 
     def _add(self, part: str) -> Report:

@@ -1,7 +1,8 @@
-"""What a log teaches, and the report on it: tables as CSV, and one page of HTML.
+"""Learning from a log, and the report on it: tables as CSV, and one page of HTML.
 
-The model and the expert come from the log (`rlfd_gym.experts.logs`), the prior from a table of costs in
-money. Exact solutions are followed along α, one is chosen, and all of it is told in the log's own words:
+The model and the expert come from the log (`rlfd_gym.experts.logs`), the prior from a table of
+costs in money. Exact solutions are computed along α, one of them is chosen, and the results are
+reported in the log's own words:
 
     costs = read_costs("prior.csv")
     learned = learn(read_log("log.csv", discount=0.9), costs, alpha="regret-budget:0.05")
@@ -35,7 +36,7 @@ from rlfd_gym.solvers.exact import solve_exact
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHOWN_STATES, SHOWN_COSTS = 40, 12  # on the page; the CSV files have all
+SHOWN_STATES, SHOWN_COSTS = 40, 12  # on the page; the CSV files have all of them
 DIGITS = 6  # of numbers in the CSV files
 
 
@@ -45,9 +46,9 @@ class Learned:
 
     Attributes:
         log: the model, the expert, and the words for states and actions.
-        scale: between the prior's money and [-1, 1].
+        scale: the conversion between the prior's money and [-1, 1].
         path: the exact solutions along α.
-        choice: the α that was chosen, why, and its solution.
+        choice: the α that was chosen, the reason, and its solution.
         state: what the log calls a state.
         action: what the log calls an action.
     """
@@ -61,7 +62,7 @@ class Learned:
 
     @property
     def solution(self) -> Solution:
-        """What was learned with the α that was chosen."""
+        """The solution for the α that was chosen."""
         return self.choice.solution
 
     @property
@@ -75,7 +76,7 @@ class Learned:
         return self.scale.from_box(self.path.problem.prior)
 
     def __repr__(self) -> str:
-        """Say what was learned from, and which α was chosen."""
+        """Say which log was used, and which α was chosen."""
         return f"Learned({self.log!r}, α = {self.choice.alpha:.3g} by {self.choice.rule})"
 
 
@@ -88,13 +89,15 @@ def learn(
     state: str = "state",
     action: str = "action",
 ) -> Learned:
-    """Follow the path of exact solutions along α, and choose one.
+    """Compute the path of exact solutions along α, and choose one of them.
 
     Args:
         log: what `read_log` returns.
-        costs: the prior in money, what `read_costs` returns; it needs a cost for every pair of the log.
+        costs: the prior in money, as returned by `read_costs`; it must have a cost for every pair
+            of the log.
         alpha: a number, or a rule of `select_alpha`.
-        scale: between which costs to look, in the prior's money. By default the prior's own range.
+        scale: the range in which the cost is sought, in the prior's money. By default, the
+            prior's own range.
         state: what the log calls a state.
         action: what the log calls an action.
     """
@@ -113,7 +116,7 @@ def learn(
 
 
 def summary(learned: Learned) -> list[list[str]]:
-    """Return a header, and what each policy costs in money per step in the estimated model."""
+    """Return a header, and the cost per step of each policy, in money, in the estimated model."""
     mdp, prior = learned.log.mdp, learned.path.problem.prior
     policies = {
         "logged behaviour": learned.log.policy,
@@ -130,7 +133,7 @@ def summary(learned: Learned) -> list[list[str]]:
 
 
 def write_tables(learned: Learned, folder: str | os.PathLike[str]) -> None:
-    """Write cost.csv (which can serve as a prior again), policy.csv and path.csv."""
+    """Write cost.csv (which can be used as a prior again), policy.csv and path.csv."""
     log, solution, out = learned.log, learned.solution, Path(folder)
     states, actions = zip(*log.pair_labels(), strict=True)
     time = log.mdp.sum_by_state(solution.occupancy)[log.mdp.pair_states]
@@ -146,14 +149,14 @@ def write_tables(learned: Learned, folder: str | os.PathLike[str]) -> None:
 def write_page(
     learned: Learned, folder: str | os.PathLike[str], *, title: str, warnings: Sequence[str] = (), command: str = ""
 ) -> Path:
-    """Write report.html, one page that needs nothing else, and path.png; returns the page's path.
+    """Write report.html, a self-contained page, and path.png; return the path of the page.
 
     Args:
         learned: what `learn` returns.
-        folder: where to; it is made.
+        folder: where to write; it is created if necessary.
         title: the heading of the page.
-        warnings: what the reader should know, one sentence each.
-        command: how the page was made.
+        warnings: warnings for the reader, one sentence each.
+        command: the command that made the page.
     """
     log, out = learned.log, Path(folder)
     page = Report(title)
@@ -180,7 +183,7 @@ def write_page(
     page.table(*_cost_table(learned))
     page.text(f"The largest changes to the prior, in money; cost.csv has all {log.mdp.n_pairs} pairs.")
     page.heading("Between the log and the prior")
-    chosen = [learned.choice] if learned.choice.alpha > 0 else []  # 0 is not on a logarithmic axis
+    chosen = [learned.choice] if learned.choice.alpha > 0 else []  # a logarithmic axis has no 0
     page.picture(
         plots.save(plots.plot_path(learned.path, chosen), out / "path.png"),
         "How much the prior may say: alpha. Small, the logged behaviour is imitated; large, the prior decides. The "
@@ -196,7 +199,7 @@ def write_page(
 
 
 def draw_maps(learned: Learned) -> Figure:
-    """Draw states × actions: the logged policy, the apprentice's, and the change of the cost."""
+    """Draw the logged policy, the apprentice's policy and the change of the cost, as maps."""
     log, mdp = learned.log, learned.log.mdp
     figure, axes = plots.new_figure(1, 3, size=(11, 4.2), sharey=True)
     change = learned.cost - learned.prior
@@ -216,7 +219,7 @@ def draw_maps(learned: Learned) -> Figure:
         axis.set_xlabel(learned.action, parse_math=False)
         for ticks, labels in ((axis.set_xticks, log.action_labels), (axis.set_yticks, log.state_labels)):
             every = range(0, len(labels), -(-len(labels) // 25))
-            ticks(list(every), [str(labels[k]) for k in every], parse_math=False)  # a price such as $5-$10 is none
+            ticks(list(every), [str(labels[k]) for k in every], parse_math=False)  # $5-$10 is a price, not a formula
         figure.colorbar(image, ax=axis, shrink=0.8)
     axes[0, 0].set_ylabel(learned.state, parse_math=False)
     return figure
@@ -233,7 +236,11 @@ def _opening(learned: Learned) -> str:
 
 
 def _policy_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows: for each state the most usual action in the log and the apprentice's."""
+    """Return the header and the rows of the table of policies.
+
+    For each state they show the most frequent action in the log and the apprentice's most likely
+    one.
+    """
     log, mdp = learned.log, learned.log.mdp
     time, n_rows = mdp.sum_by_state(learned.solution.occupancy), _rows_by_state(log)
     policies = log.policy, learned.solution.policy
@@ -241,7 +248,7 @@ def _policy_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
     rows = []
     for s in np.sort(np.argsort(-time, kind="stable")[:SHOWN_STATES]):
         if not n_rows[s]:
-            continue  # nobody knows what to do there
+            continue  # it is not known what to do there
         row = [str(log.state_labels[s]), f"{n_rows[s]:,.0f}", f"{time[s]:.1%}"]
         for action, chance in likely:
             row += [str(log.action_labels[action[s]]), f"{chance[s]:.0%}"]
@@ -251,7 +258,7 @@ def _policy_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
 
 
 def _cost_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows: the largest changes to the prior."""
+    """Return the header and the rows of the table of the largest changes to the prior."""
     cost, prior, pairs = learned.cost, learned.prior, learned.log.pair_labels()
     rows = []
     for k in np.argsort(-np.abs(cost - prior), kind="stable")[:SHOWN_COSTS]:
@@ -261,5 +268,5 @@ def _cost_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
 
 
 def _rows_by_state(log: Log) -> FloatArray:
-    """Return in how many rows of the log each state was left."""
+    """Return the number of rows of the log in which each state was left."""
     return log.mdp.sum_by_state(log.visits.astype(np.float64))

@@ -1,10 +1,10 @@
-"""Pictures of costs, policies and comparisons: one style, and one colour for one thing everywhere.
+"""Pictures of costs, policies and comparisons, in one style and with the same colours everywhere.
 
-Every figure is made by `new_figure`, drawn on by the functions below, and ends as bytes (`png`)
-or as a file (`save`). Matplotlib's object interface is used throughout, so nothing here opens a
-window, keeps a figure alive or changes a user's settings. The colours are Okabe and Ito's, which
-colour-blind people can tell apart; maps of costs use a diverging scale from -1 (blue) over 0
-(white) to 1 (red).
+Every figure is created by `new_figure`, drawn on by the functions below, and turned into bytes
+(`png`) or a file (`save`). Matplotlib's object interface is used throughout, so nothing here opens
+a window, keeps a figure alive or changes a user's settings. The colours are those of Okabe and
+Ito, which colour-blind people can tell apart. Maps of costs use a diverging scale from -1 (blue)
+over 0 (white) to 1 (red).
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ COLOURS = {
 }
 """The colour of each thing that figures show, by its name."""
 SEQUENCE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
-"""For series that have no name above, in this order."""
+"""The colours of series that have no name above, in this order."""
 COST_MAP = "RdBu_r"
 
 FREE, OBSTACLE, GOAL = 0, 1, -1
-"""What a cell of a `Grid` holds, in the numbers that the gridworld's own `cells` have."""
+"""What a cell of a `Grid` holds, with the same numbers as in the gridworld's own `cells`."""
 
 STYLE: Any = {
     "font.size": 9,
@@ -76,7 +76,7 @@ class Grid:
         cells: (height, width): `FREE`, `OBSTACLE` or `GOAL`.
         arrows: for each action, where it points on the page: (right, up).
         action_names: the name of each action.
-        row_zero: "bottom" or "top": on which side of the page row 0 is.
+        row_zero: the side of the page on which row 0 is: "bottom" or "top".
     """
 
     cells: NDArray[np.int8]
@@ -86,12 +86,15 @@ class Grid:
 
     @property
     def origin(self) -> Literal["lower", "upper"]:
-        """On which side Matplotlib has to draw row 0."""
+        """The side on which Matplotlib has to draw row 0."""
         return "lower" if self.row_zero == "bottom" else "upper"
 
     @classmethod
     def of_env(cls, env: Any) -> Grid | None:
-        """Return the grid of a windy gridworld or of Gymnasium's FrozenLake; `None` for other environments."""
+        """Return the grid of a windy gridworld or of Gymnasium's FrozenLake.
+
+        Other environments give `None`.
+        """
         world = getattr(env, "unwrapped", env)
         if hasattr(world, "cells") and hasattr(world, "obstacles"):
             return cls(world.cells, ((0, 1), (0, -1), (-1, 0), (1, 0)), ("up", "down", "left", "right"), "bottom")
@@ -107,7 +110,7 @@ def _frozen_lake(desc: NDArray[Any]) -> Grid:
 
 
 def new_figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (5.0, 3.4), **options: Any) -> Any:
-    """Return (figure, axes): an array of axes of shape (rows, columns), in the project's style.
+    """Return a figure in the project's style and its axes, an array of shape (rows, columns).
 
     >>> figure, axes = new_figure(1, 2)
     >>> axes.shape
@@ -129,14 +132,17 @@ def png(figure: Figure, dpi: int = 150) -> bytes:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> bytes:
-    """Write the figure as a PNG, whole or not at all; folders are made. Returns the same bytes."""
+    """Write the figure as a PNG, completely or not at all, and return its bytes.
+
+    Missing folders are created.
+    """
     content = png(figure, dpi)
     write(path, content)
     return content
 
 
 def legend_below(figure: Figure, columns: int = 4) -> None:
-    """Put one legend under all the panels, each name once, covering nothing."""
+    """Put one legend below all panels, with each name once."""
     named: dict[str, Any] = {}
     for axis in figure.axes:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -147,13 +153,13 @@ def legend_below(figure: Figure, columns: int = 4) -> None:
 
 
 def draw_band(axis: Axes, x: FloatArray, mean: FloatArray, low: FloatArray, high: FloatArray, **options: Any) -> None:
-    """Draw a line with its interval as a shade of the same colour."""
+    """Draw a line, and its interval as a band of the same colour."""
     (line,) = axis.plot(x, mean, **options)
     axis.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
 def draw_world(axis: Axes, grid: Grid) -> None:
-    """Draw obstacles in vermilion and goals in green, as the environment's own pictures have them."""
+    """Draw obstacles in vermilion and goals in green, as in the environment's own pictures."""
     from matplotlib.colors import to_rgb
 
     page = np.ones((*grid.cells.shape, 3))
@@ -166,7 +172,10 @@ def draw_world(axis: Axes, grid: Grid) -> None:
 def draw_cost(
     axis: Axes, grid: Grid, mdp: Pairs, cost: FloatArray, action: int | None = None, limit: float = 1.0
 ) -> AxesImage:
-    """Draw the cost of one action per cell, or the mean over its actions; returns the image, for a colour bar."""
+    """Draw the cost of an action in each cell, or the mean over the cell's actions.
+
+    Return the image, for a colour bar.
+    """
     chosen = np.ones(mdp.n_pairs, dtype=bool) if action is None else mdp.pair_actions == action
     number = np.bincount(mdp.pair_states[chosen], minlength=mdp.n_states)
     total = np.bincount(mdp.pair_states[chosen], weights=cost[chosen], minlength=mdp.n_states)
@@ -178,9 +187,9 @@ def draw_cost(
 
 
 def draw_policy(axis: Axes, grid: Grid, mdp: Pairs, policy: FloatArray) -> None:
-    """Draw an arrow per action, as long as the action is likely; the most likely one dark, and never short.
+    """Draw an arrow for each action, with a length proportional to its probability.
 
-    Goals need none.
+    The arrow of the most likely action is dark and never short. Goals have no arrows.
     """
     draw_world(axis, grid)
     row, column = np.divmod(np.asarray(mdp.pair_states), grid.cells.shape[1])
@@ -207,9 +216,9 @@ def draw_orders(
     state_label: str = "state",
     action_label: str = "action",
 ) -> None:
-    """Draw the most likely action in each state, a line of marks per policy, where both are amounts.
+    """Draw each policy's most likely action in each state, where states and actions are amounts.
 
-    Where a policy mixes, the band shows the middle 80% of its actions.
+    Where a policy mixes actions, a band shows the middle 80% of them.
     """
     states = np.arange(mdp.n_states)
     markers = "osD^vPX*"
@@ -232,16 +241,18 @@ def draw_orders(
 
 
 def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
-    """Plot what is traded along α, as shares of the most that the path has, and where the policy changes.
+    """Plot the trade-off along α, and where the policy changes.
 
-    Below, each step of the path counts the states in which another action becomes the most likely one,
-    among those that the apprentice visits before and after. The `choices` of `select_alpha` are marked by
-    their rules.
+    The upper panel shows distance, regret and departure, each as a share of its maximum over the
+    path. The lower panel counts, for each step of the path, the states in which another action
+    becomes the most likely one, among the states that the apprentice visits before and after the
+    step. The `choices` of `select_alpha` are marked with the names of their rules.
 
     >>> import gymnasium as gym, rlfd_gym
     >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
     >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-    >>> path = rlfd_gym.alpha_path(rlfd_gym.RLfDProblem(env.mdp, expert, env.cost_for(4, 2, 14)), n_points=5)
+    >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert, env.cost_for(4, 2, 14))
+    >>> path = rlfd_gym.alpha_path(problem, n_points=5)
     >>> plot_path(path, [rlfd_gym.select_alpha(path, "l-curve")]).axes[0].get_xscale()
     'log'
     """
@@ -270,7 +281,10 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
 
 
 def _changes(mdp: Pairs, before: FloatArray, after: FloatArray) -> int:
-    """Count the states, visited by both occupancies, in which another action became the most likely."""
+    """Count the states in which another action became the most likely one.
+
+    Only states that both occupancies visit are counted.
+    """
     share = np.minimum(mdp.sum_by_state(before), mdp.sum_by_state(after))
     first, then = (np.asarray(x) >= mdp.max_by_state(x)[mdp.pair_states] * (1 - 1e-3) for x in (before, after))
     kept = mdp.sum_by_state((first & then).astype(np.float64)) > 0
@@ -278,7 +292,7 @@ def _changes(mdp: Pairs, before: FloatArray, after: FloatArray) -> int:
 
 
 def _lines(axis: Axes, grid: Grid) -> None:
-    """Draw thin lines between the cells, and no ticks."""
+    """Draw thin lines between the cells, without ticks."""
     height, width = grid.cells.shape
     axis.grid(False)
     axis.set_xticks(np.arange(width + 1) - 0.5, minor=True)
@@ -290,7 +304,7 @@ def _lines(axis: Axes, grid: Grid) -> None:
 
 
 def _style() -> Any:
-    """Return the project's style, for as long as the context lasts."""
+    """Return a context in which Matplotlib has the project's style."""
     try:
         from matplotlib import rc_context
     except ImportError as error:

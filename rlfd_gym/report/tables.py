@@ -1,7 +1,7 @@
-"""Tables of results: CSV files, whole or not at all, and the interval of a mean.
+"""Tables of results: CSV files, and the interval of a mean.
 
-**Intervals** are Student's, for the mean of n independent values with the sample standard deviation s:
-mean ± t_{0.975, n-1} s/√n. A single value has none.
+**Intervals** are Student's: for the mean of n independent values with the sample standard
+deviation s, the interval is mean ± t_{0.975, n-1} s/√n. A single value has none.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ CONFIDENCE = 0.95
 def write_csv(
     path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Iterable[Any]], digits: int | None = None
 ) -> None:
-    """Write a CSV file, whole or not at all; folders are made.
+    """Write a CSV file, completely or not at all; missing folders are created.
 
-    Floats are written so that reading them gives the same number again, or to `digits` significant digits.
+    Floats are written with `digits` significant digits; by default, with as many as are needed to
+    read the same numbers back.
     """
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
@@ -51,11 +52,12 @@ def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def half_width(std: ArrayLike, n: int, ddof: int = 1) -> Any:
-    """Return the half-width of the 95% interval of a mean of n values; `nan` for a single one.
+    """Return the half-width of the 95% interval of a mean of n values; `nan` for a single value.
 
-    `std` is their standard deviation, or an array of such. It divides by n - `ddof`, as NumPy's does.
+    `std` is the standard deviation of the values, or an array of standard deviations, computed
+    with the divisor n - `ddof` as in NumPy.
     """
-    from scipy.stats import t as student  # takes half a second to load
+    from scipy.stats import t as student  # takes half a second to import
 
     spread = np.asarray(std)
     if n < 2:

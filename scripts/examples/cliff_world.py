@@ -1,10 +1,12 @@
-"""imitation's own tabular setting: MCEIRL and RLfDTrainer on the same demonstrations and the same evaluation.
+"""Compare MCEIRL and RLfDTrainer in imitation's own tabular setting.
 
 python scripts/examples/cliff_world.py          # or with numbers of demonstrations: ... 5 30
 
-The constructor call is the same but for the class, once more with a prior. The demonstrator is the soft-optimal policy
-of imitation's tutorial, which changes as the end comes nearer: the home ground of MCEIRL, whose policy knows the time.
-RLfDTrainer's does not, and without a prior it does what the demonstrator was seen to do.
+Both learn from the same demonstrations and are evaluated in the same way. Only the class differs
+between the constructor calls; RLfDTrainer is also trained with a prior. The demonstrator is the
+soft-optimal policy of imitation's tutorial, which changes as the end of the episode comes nearer.
+This favours MCEIRL, whose policy knows the time. RLfDTrainer's policy does not, and without a
+prior it does what the demonstrator was seen to do.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ EPISODES = 500
 
 
 def main(sizes: tuple[int, ...]) -> None:
-    """Train both, for more and more demonstrations."""
+    """Train both algorithms, on more and more demonstrations."""
     warnings.filterwarnings("ignore", message="demonstrations end early")  # the horizon is 9
     rng = np.random.default_rng(0)
     env = gym.make("seals:seals/CliffWorld7x4-v0").unwrapped
@@ -55,11 +57,13 @@ def main(sizes: tuple[int, ...]) -> None:
 
 
 def guess(state: int, action: int) -> float:
-    """The goal is good, the cliff is bad, the rest is in between."""
+    """Return a prior cost: the goal is good, the cliff is bad, the rest is in between."""
     return {0: 0.1, 6: -1.0}.get(state, 1.0 if state < 6 else 0.1)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", type=int, nargs="*", default=[5, 30, 300], help="of demonstrations (default 5 30 300)")
+    parser.add_argument(
+        "sizes", type=int, nargs="*", default=[5, 30, 300], help="numbers of demonstrations (default 5 30 300)"
+    )
     main(tuple(parser.parse_args().sizes))

@@ -1,4 +1,4 @@
-"""The learned reward trains another agent: RLfDTrainer, then PPO on nothing but its reward.
+"""Train another agent on the learned reward: RLfDTrainer, then PPO on nothing but its reward.
 
 python scripts/examples/learned_reward.py
 """
@@ -19,7 +19,7 @@ from rlfd_gym.trainer import quiet_logger
 
 
 def main(steps: int) -> tuple[float, float, float]:
-    """Train the apprentice, then PPO on its reward, and print what each pays under the true cost."""
+    """Train the apprentice, then PPO on its reward, and print their true expected costs."""
     th.set_num_threads(1)  # the networks are tiny
     venv = DummyVecEnv([lambda: gym.make("rlfd_gym/Inventory-v0")] * 16)
     world = venv.get_attr("unwrapped")[0]
@@ -60,5 +60,5 @@ def main(steps: int) -> tuple[float, float, float]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("steps", type=int, nargs="?", default=50_000, help="of PPO (default 50000)")
+    parser.add_argument("steps", type=int, nargs="?", default=50_000, help="steps of PPO (default 50000)")
     main(parser.parse_args().steps)

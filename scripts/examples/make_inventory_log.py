@@ -1,11 +1,12 @@
-"""A log as a chain of shops might export it, to try `scripts/learn_from_log.py` on: one product, weekly stock, orders.
+"""Make a log as a chain of shops might export it, to try `scripts/learn_from_log.py` on.
 
     python scripts/examples/make_inventory_log.py results/shop
 
-Shelves hold 20 units, orders come in packs of three, weekly demand is Poisson with mean 6, and nobody writes down the
-customers who found the shelf empty. The manager fills up to about 12 units whenever stock falls to 6 or below,
-misjudges the level by a pack now and then, and forgets one order in ten. A few rows are broken in the ways of real
-exports. Writes `log.csv`, and `prior.csv` with the owner's guess of what a week costs.
+The log has weekly stocks and orders of one product. Shelves hold 20 units, orders come in packs of
+three, weekly demand is Poisson with mean 6, and customers who find the shelf empty are not
+recorded. The manager fills up to about 12 units whenever stock falls to 6 or below, misjudges the
+level by a pack now and then, and forgets one order in ten. A few rows are broken, as in real
+exports. The script writes `log.csv`, and `prior.csv` with the owner's guess of what a week costs.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main() -> None:
 
 
 def logged(env: InventoryEnv, shops: int, weeks: int, rng: np.random.Generator) -> list[list[object]]:
-    """All shops, week by week."""
+    """Return the rows of all shops, week by week."""
     stock = rng.integers(0, TARGET + 1, size=shops)
     rows: list[list[object]] = []
     for week in range(weeks):
@@ -58,20 +59,20 @@ def logged(env: InventoryEnv, shops: int, weeks: int, rng: np.random.Generator) 
 
 
 def broken(rows: list[list[object]]) -> list[list[object]]:
-    """The same rows, some broken: the positions are fixed, so that a test can know them."""
+    """Return the rows with some of them broken, at fixed positions that a test can know."""
     spoilt = [list(row) for row in rows]
     n = len(rows)
-    spoilt[n // 9][2] = ""  # nobody counted
+    spoilt[n // 9][2] = ""  # the stock was not counted
     spoilt[n // 7][3] = "9 pcs"
     spoilt[n // 5][5] = -1  # a booking error
-    spoilt[n // 4][6:] = ["delivery late", " driver ill"]  # a comma that nobody quoted
+    spoilt[n // 4][6:] = ["delivery late", " driver ill"]  # an unquoted comma
     spoilt[n // 3][0] = "week 36"
     spoilt.insert(n // 2, list(spoilt[n // 2]))  # exported twice
     return spoilt
 
 
 def guessed(env: InventoryEnv) -> list[list[object]]:
-    """What the owner thinks a week costs, for every stock and every order in packs that fits."""
+    """Return what the owner thinks a week costs, for every stock and every feasible order."""
     states, orders = env.mdp.pair_states, env.mdp.pair_actions
     packs = np.flatnonzero(orders % PACK == 0)
     return [[int(states[k]), int(orders[k]), f"{env.raw_cost[k]:.2f}"] for k in packs]

@@ -1,8 +1,9 @@
-"""A PPO expert from Stable-Baselines3 on the inventory, its rollouts, RLfDTrainer, and the same evaluation for both.
+"""Learn from the rollouts of a PPO expert from Stable-Baselines3 on the inventory.
 
 python scripts/examples/ppo_expert.py
 
-PPO knows no action masks and orders more than fits; the shop cuts such orders, and the trainer reads them that way.
+The expert and RLfDTrainer's apprentice are evaluated in the same way. PPO does not support action
+masks and orders more than fits; the shop cuts such orders, and the trainer reads them that way.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rlfd_gym.trainer import quiet_logger
 
 
 def main(steps: int) -> None:
-    """Train both and print their mean return."""
+    """Train the expert and the apprentice, and print their mean returns."""
     th.set_num_threads(1)  # the networks are tiny
     venv = VecMonitor(DummyVecEnv([lambda: RolloutInfoWrapper(gym.make("rlfd_gym/Inventory-v0"))] * 16))
     world = venv.get_attr("unwrapped")[0]
@@ -53,5 +54,5 @@ def main(steps: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("steps", type=int, nargs="?", default=50_000, help="of PPO (default 50000)")
+    parser.add_argument("steps", type=int, nargs="?", default=50_000, help="steps of PPO (default 50000)")
     main(parser.parse_args().steps)

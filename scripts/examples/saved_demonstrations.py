@@ -1,4 +1,4 @@
-"""Demonstrations through imitation's files: recorded, saved, loaded lazily, learned from; and the result saved too.
+"""Save demonstrations with imitation, load them lazily, learn from them, and save the result.
 
 python scripts/examples/saved_demonstrations.py
 """
@@ -21,7 +21,7 @@ from rlfd_gym.trainer import TablePolicy, quiet_logger
 
 
 def main(folder: Path) -> None:
-    """Everything that can be saved, saved and loaded."""
+    """Save and load everything that can be saved."""
     venv = DummyVecEnv([lambda: RolloutInfoWrapper(gym.make("rlfd_gym/WindyGridworld-v0"))])
     venv.seed(0)
     world = venv.get_attr("unwrapped")[0]

@@ -1,4 +1,6 @@
-"""One script, three algorithms: only the line that builds the trainer differs. Mean returns over sets of demos.
+"""Run three algorithms with one script: only the line that builds the trainer differs.
+
+The script prints mean returns over sets of demonstrations.
 
 python scripts/examples/swap_the_class.py [--sets 20]
 """
@@ -31,12 +33,12 @@ expert = TabularPolicy(env.state_space, env.action_space, mce_partition_fh(env)[
 
 
 def episodes(policy, n):
-    """Some episodes of a policy."""
+    """Return n episodes of a policy."""
     return rollout.rollout(policy, venv, rollout.make_sample_until(min_episodes=n), rng=rng)
 
 
 def guess(state, action):
-    """A prior cost: the goal is good, the cliff is bad."""
+    """Return a prior cost: the goal is good, the cliff is bad."""
     return -1.0 if state == 6 else 1.0 if 1 <= state <= 5 else 0.1
 
 
@@ -53,7 +55,7 @@ for _ in range(options.sets):
         "prior alone": RLfDTrainer(demos, env, rng=rng, prior=guess, alpha=100.0),
     }
     for name, trainer in trainers.items():
-        trainer.train(**{"n_epochs": 100} if name == "BC" else {})  # BC wants to be told how long
+        trainer.train(**{"n_epochs": 100} if name == "BC" else {})  # BC needs to know how long
         mean = rollout.rollout_stats(episodes(trainer.policy, 500))["return_mean"]
         returns.setdefault(name, []).append(mean)
 for name, means in returns.items():

@@ -1,4 +1,6 @@
-"""FrozenLake and Taxi: an expert who acts at random one time in five, and a prior that only knows good from bad.
+"""Learn on FrozenLake and Taxi, with a noisy expert and a rough prior.
+
+The expert acts at random one time in five; the prior can only tell good from bad.
 
 python scripts/examples/toy_text.py
 """
@@ -22,7 +24,7 @@ NOISE, DISCOUNT, EPISODES = 0.2, 0.95, 200
 
 
 def main() -> None:
-    """One line for each environment."""
+    """Print one line for each environment."""
     print("expected discounted cost, exact, normalised by (1-γ): lower is better")
     print(f"{'':<14}{'optimal':>10}{'expert':>10}{'prior alone':>14}{'apprentice':>12}")
     for name, prior in TASKS.items():
@@ -31,7 +33,11 @@ def main() -> None:
 
 
 def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> tuple[float, float, float, float]:
-    """What the optimal policy, the noisy expert, the prior's own optimal policy and the apprentice pay in truth."""
+    """Return the true expected costs of four policies.
+
+    They are the optimal policy, the noisy expert, the prior's own optimal policy and the
+    apprentice.
+    """
     env = gym.make(name)
     mdp, cost = TabularMDP.from_env(env, discount=DISCOUNT), cost_of_env(env)
     plan = mdp.optimal(cost)  # by value or policy iteration
@@ -56,18 +62,21 @@ def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> t
     )
     trainer.train()
     apprentice = mdp.pairs(trainer.policy.probabilities.numpy())
-    alone = mdp.optimal(trainer.prior).policy  # what the apprentice adds to is worth knowing too
+    alone = mdp.optimal(trainer.prior).policy  # to see what the apprentice adds to the prior
     return plan.expected_cost, *(mdp.expected_cost(policy, cost) for policy in (noisy, alone, apprentice))
 
 
 def frozen_lake_prior(env: Any) -> Callable[[int, int], float]:
-    """The goal is good, a hole is bad."""
+    """Return a prior cost: the goal is good, a hole is bad."""
     tiles = env.unwrapped.desc.ravel()
     return lambda state, action: {b"G": -1.0, b"H": 1.0}.get(tiles[state], 0.0)
 
 
 def taxi_prior(env: Any) -> Callable[[int, int], float]:
-    """A passenger at his destination is good, picking up or dropping nobody is bad."""
+    """Return a prior cost: good where the passenger is at the destination.
+
+    Picking up or dropping off nobody is bad.
+    """
     P, decode = env.unwrapped.P, env.unwrapped.decode
 
     def prior(state: int, action: int) -> float:

@@ -1,8 +1,9 @@
-"""Suboptimal expert (5, 8, 15), true prior, α over [0, 0.5]: recovered prices, true costs, and the two propositions.
+"""The sweep over α: suboptimal expert (5, 8, 15), true prior, α in [0, 0.5].
 
-T = 1e4, steps 1e-2, N = 20. Two things decide what these steps give. A step moves cᵢ by the factor 1 - 2αηn, so they
-are unstable for 2αηn > 2. And the start c₀ is forgotten at the rate 2αη a step, so the average over T steps still
-contains the share (1 - exp(-x))/x, x = 2αηT, of it.
+The experiment shows recovered prices, true costs, and the two propositions. T = 1e4, steps 1e-2,
+N = 20. Two things determine what these steps give. A step moves cᵢ by the factor 1 - 2αηn, so the
+steps are unstable for 2αηn > 2. And the start c₀ is forgotten at the rate 2αη per step, so the
+average over T steps still contains the share (1 - exp(-x))/x, x = 2αηT, of c₀.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TIE = 1e-6
 
 
 def run(settings: ex.Settings) -> ex.Data:
-    """One row per α and way."""
+    """Solve for each α in each way; the table has one row for each."""
     env = shop.paper_shop()
     mdp = env.mdp
     expert = mdp.optimal(env.cost_for(*shop.EXPERT)).occupancy
@@ -76,7 +77,7 @@ def _record(env: Any, expert: np.ndarray, answer: ex.Answer) -> dict[str, float]
 
 
 def draw_prices(data: ex.Data) -> Any:
-    """Recovered prices against α."""
+    """Draw the recovered prices against α."""
     figure, axes = new_figure(1, 3, size=(8.4, 2.9))
     unstable = 1 / (ex.FIXED_STEP * data["references"]["n_pairs"][0])
     for axis, column, title, truth in zip(axes[0], shop.PRICES, shop.PRICE_NAMES, shop.TRUTH, strict=True):
@@ -91,7 +92,10 @@ def draw_prices(data: ex.Data) -> Any:
 
 
 def draw_costs(data: ex.Data) -> Any:
-    """True expected cost of apprentice, expert and optimum against α; small α on a second, logarithmic axis."""
+    """Draw the true expected cost of apprentice, expert and optimum against α.
+
+    Small α are shown on a second, logarithmic axis.
+    """
     figure, axes = new_figure(1, 2, size=(8.4, 3.1), sharey=True)
     reference = data["references"]
     for axis in axes[0]:
@@ -115,7 +119,10 @@ def draw_costs(data: ex.Data) -> Any:
 
 
 def draw_propositions(data: ex.Data) -> Any:
-    """The trade-off: costs under the learned cost (left axes) and the distance to the prior (right axes)."""
+    """Draw the trade-off along α.
+
+    The left axes show costs under the learned cost, the right axes the distance to the prior.
+    """
     figure, axes = new_figure(1, 2, size=(9.0, 3.3), sharey=True)
     twins = []
     for axis, way in zip(axes[0], (ex.PAPER, ex.EXACT), strict=True):
@@ -154,12 +161,12 @@ def _draw_ways(axis: Any, table: ex.Table, column: str) -> None:
 
 
 def _trend(table: ex.Table, column: str) -> float:
-    """The rank correlation of a column with α."""
+    """Return the rank correlation of a column with α."""
     return float(spearmanr(table["alpha"], table[column]).statistic)
 
 
 def claims(data: ex.Data) -> list[ex.Claim]:
-    """What the paper says about α."""
+    """Judge what the paper says about α."""
     reference = {name: float(column[0]) for name, column in data["references"].items()}
     regret = reference["expert"] - reference["optimum"]
     tables = {way: ex.rows(data["sweep"], way=way) for way in (ex.PAPER, ex.EXACT)}
@@ -247,7 +254,7 @@ def claims(data: ex.Data) -> list[ex.Claim]:
 
 
 def notes(data: ex.Data) -> list[str]:
-    """Whether the two formulas of the module's docstring explain the paper's setting."""
+    """Say whether the two formulas of the module's docstring explain the paper's setting."""
     table = ex.rows(data["sweep"], way=ex.PAPER)
     some = np.argmin(np.abs(table["alpha"] - 0.1))
     x = 2 * table["alpha"][some] * ex.FIXED_STEP * T

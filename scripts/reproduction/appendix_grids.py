@@ -1,7 +1,8 @@
 """The appendix: four 10 x 10 grids with random obstacles and goals, α = 0.005, N = 20, T = 1e5.
 
-The expert is a stopped solver's policy, as in the text; obstacles and goals are distinct random cells. (In the
-published code a set of obstacles or goals is the cross product of some rows and some columns.)
+The expert is the policy of a solver stopped early, as in the text; obstacles and goals are
+distinct random cells. (In the published code a set of obstacles or goals is the cross product of
+some rows and some columns.)
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def run(settings: ex.Settings) -> ex.Data:
 
 
 def draw(data: ex.Data) -> Any:
-    """A row per grid: optimal policy, expert, learned cost of "down" and apprentice, each way."""
+    """Draw a row per grid: optimum, expert, learned cost of "down" and apprentice, each way."""
     figure, axes = new_figure(4, 6, size=(10.4, 7.2))
     for row, layout in enumerate(LAYOUTS):
         env = grids.world(layout_seed=layout)
@@ -69,7 +70,7 @@ def draw(data: ex.Data) -> Any:
 
 
 def claims(data: ex.Data) -> list[ex.Claim]:
-    """The method is applicable to arbitrary cost structures."""
+    """Judge the claim that the method is applicable to arbitrary cost structures."""
     tables = {way: ex.rows(data["summary"], way=way) for way in (ex.PAPER, ex.EXACT)}
     better = {way: int((t["true_cost"] < t["expert"] - 1e-6).sum()) for way, t in tables.items()}
     n = len(LAYOUTS)
@@ -89,7 +90,7 @@ def claims(data: ex.Data) -> list[ex.Claim]:
 
 
 def notes(data: ex.Data) -> list[str]:
-    """How suboptimal the experts are."""
+    """Say how suboptimal the experts are."""
     share = ex.rows(data["summary"], way=ex.EXACT)["regret_share"]
     return [
         "The experts are "

@@ -1,10 +1,13 @@
-"""Box against hull: SMD-RLfD against SMD-H, which seeks the cost among mixtures of ordering, holding and sales.
+"""Box against hull: SMD-RLfD against SMD-H.
 
-α = 0, optimal expert, T = 1e4, N = 100, steps 1e-2; the capacity M goes from 5 to 29. The basis is scaled into the unit
-box. For comparison the same is run on the features as they are, with entries up to 2M, as the published code does.
+SMD-H seeks the cost among mixtures of ordering, holding and sales. α = 0, optimal expert, T = 1e4,
+N = 100, steps 1e-2; the capacity M goes from 5 to 29. The basis is scaled into the unit box. For
+comparison, SMD-H is also run on the unscaled features, with entries up to 2M, as in the published
+code.
 
-Exactly, both are solved at α = 0 by any occupancy that the expert cannot be told from: on the box by μ_E alone, on the
-hull by the linear program of `rlfd_gym.baselines.lpal`. As the true cost is a mixture of all columns and the expert is
+At α = 0 an exact solution of either problem is any occupancy that its costs cannot distinguish
+from the expert's: on the box μ_E alone, on the hull the solution of the linear program of
+`rlfd_gym.baselines.lpal`. Because the true cost is a mixture of all columns and the expert is
 optimal for it, every solution has the expert's true cost.
 """
 
@@ -23,13 +26,13 @@ from rlfd_gym.report.plots import BLUE, COLOURS, SKY, draw_band, legend_below, n
 
 T = 10_000
 SMALL, LARGE = 10, 20  # capacities up to, and from, which the state space counts as small and as large
-SIMILAR = 0.05  # a difference in regret, as a share of that of random orders, that counts as none
-FASTER = 0.9  # of the other's remaining share of the gap
+SIMILAR = 0.05  # a difference in regret, as a share of the regret of random orders, that counts as none
+FASTER = 0.9  # faster: at most this multiple of the other's remaining share of the gap
 BOX, HULL, UNSCALED = "box", "hull", "hull, basis not scaled"
 
 
 def run(settings: ex.Settings) -> ex.Data:
-    """Convergence at M = 15, and the true cost of the apprentice against M."""
+    """Measure the convergence at M = 15, and the true cost of the apprentice against M."""
     sizes = list(range(5, 30, settings.pick(1, 8)))
     few = [5, 13, 21, 29]
     n_runs = settings.pick(100, 10)
@@ -82,7 +85,7 @@ def run(settings: ex.Settings) -> ex.Data:
 
 
 def _changes(settings: ex.Settings, n_runs: int) -> ex.Table:
-    """ℓ1 changes and gaps against iterations, M = 15."""
+    """Return the ℓ1 changes and gaps against iterations, M = 15."""
     env = shop.paper_shop()
     problem = RLfDProblem(env.mdp, env.mdp.optimal(env.cost).occupancy)
     box = ex.solve_as_paper(problem, settings, T, n_runs, record_every=25, estimator="unbiased").history
@@ -96,7 +99,7 @@ def _changes(settings: ex.Settings, n_runs: int) -> ex.Table:
 
 
 def draw_convergence(data: ex.Data) -> Any:
-    """ℓ1 changes on the left, duality gaps on the right."""
+    """Draw the ℓ1 changes on the left and the duality gaps on the right."""
     figure, axes = new_figure(1, 2, size=(8.4, 3.1))
     table = data["changes"]
     left, right = axes[0]
@@ -114,7 +117,7 @@ def draw_convergence(data: ex.Data) -> Any:
 
 
 def draw_sizes(data: ex.Data) -> Any:
-    """True expected cost against M; the optimum is the expert's."""
+    """Draw the true expected cost against M; the optimum is the expert's cost."""
     figure, axes = new_figure(size=(6.6, 4.2))
     axis = axes[0, 0]
     table = data["sizes"]
@@ -143,7 +146,10 @@ def _sorted(table: ex.Table) -> ex.Table:
 
 
 def _excess(data: ex.Data, domain: str, way: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(M, how much worse the domain is than the box, half width), as shares of the regret of random orders."""
+    """Return M, how much worse the domain is than the box, and the half-width of that.
+
+    The last two are shares of the regret of random orders.
+    """
     box, other = (_sorted(ex.rows(data["sizes"], domain=name, way=way)) for name in (BOX, domain))
     scale = box["random"] - box["optimum"]
     half = np.nan_to_num(np.hypot(box["run_cost_half"], other["run_cost_half"]))
@@ -151,7 +157,7 @@ def _excess(data: ex.Data, domain: str, way: str) -> tuple[np.ndarray, np.ndarra
 
 
 def claims(data: ex.Data) -> list[ex.Claim]:
-    """What the paper says about box and hull."""
+    """Judge what the paper says about box and hull."""
     changes = data["changes"]
     tail = slice(-max(1, len(changes["box"]) // 10), None)
     end = {name: float(column[tail].mean()) for name, column in changes.items()}
@@ -205,7 +211,7 @@ def _span(shares: np.ndarray) -> str:
 
 
 def notes(data: ex.Data) -> list[str]:
-    """How far from their optima the two are."""
+    """Say how far the two methods are from their optima."""
     gaps = {(d, w): ex.rows(data["sizes"], domain=d, way=w)["gap"] for d in (BOX, HULL) for w in (ex.PAPER, ex.THEOREM)}
     listed = "; ".join(f"{d}, {w}: {own.min():.2g} to {own.max():.2g}" for (d, w), own in gaps.items())
     return [f"Duality gaps over all M, each of its own problem: {listed}."]

@@ -1,4 +1,4 @@
-"""All experiments, by name; figures are found by their own name or by their label in the paper too."""
+"""All experiments by name; they are also found by the name or the label of a figure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def _names(experiment: Experiment) -> list[str]:
 
 
 def experiment_of(name: str) -> Experiment | None:
-    """The experiment that has this name, or a figure of this name or label."""
+    """Return the experiment with this name, or with a figure of this name or label."""
     return next((own for own in EXPERIMENTS.values() if name in _names(own)), None)
 
 
 def known_names() -> list[str]:
-    """Everything that `experiment_of` finds."""
+    """Return every name that `experiment_of` finds."""
     return [name for own in EXPERIMENTS.values() for name in _names(own)]

@@ -1,6 +1,7 @@
-"""The duality gap on the 6 x 6 grid for α ∈ {0.25, 0.1, 0}: T = 1e4, N = 20, steps 1e-2, and the theorem's own steps.
+"""The duality gap on the 6 x 6 grid for α ∈ {0.25, 0.1, 0}.
 
-The gap is exact and in closed form, so it is followed to a hundred times the paper's T as well.
+T = 1e4, N = 20, steps 1e-2, and the theorem's own steps. The gap is exact and in closed form, so
+it is also followed up to a hundred times the paper's T.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PUBLISHED = {0.25: 8.3, 0.1: 8.9, 0.0: 10.5}  # read off the published plots, at
 
 
 def run(settings: ex.Settings) -> ex.Data:
-    """The gap of the averages against iterations, each way."""
+    """Record the gap of the averages against iterations, in each way."""
     env = grids.world(6)
     expert = grids.stopped_expert(env.mdp, env.cost)
     epsilon = settings.pick(0.2, 1.0)
@@ -65,7 +66,7 @@ def run(settings: ex.Settings) -> ex.Data:
 
 
 def draw(data: ex.Data) -> Any:
-    """A panel per α."""
+    """Draw the gap against iterations, with one panel per α."""
     figure, axes = new_figure(1, 3, size=(9.6, 3.3), sharey=True)
     for axis, alpha in zip(axes[0], ALPHAS, strict=True):
         for way, style in ((ex.PAPER, "-"), (f"{ex.PAPER}, longer", ":"), (ex.THEOREM, "-")):
@@ -88,7 +89,7 @@ def draw(data: ex.Data) -> Any:
 
 
 def claims(data: ex.Data) -> list[ex.Claim]:
-    """What the paper says about the gap."""
+    """Judge what the paper says about the gap."""
     summary = data["summary"]
     order = np.argsort(-summary["alpha"])
     gap, half, reached = (summary[name][order] for name in ("gap", "gap_half", "theorem_gap"))
@@ -127,14 +128,14 @@ def claims(data: ex.Data) -> list[ex.Claim]:
 
 
 def _gap_at(data: ex.Data, alpha: float, iteration: float) -> tuple[float, float]:
-    """(gap, half width) of the theorem's steps at an iteration that all α have reached."""
+    """Return the theorem's gap, and its half-width, at an iteration that all α have reached."""
     own = ex.rows(ex.rows(data["curves"], way=ex.THEOREM), alpha=alpha)
     nearest = np.argmin(np.abs(own["iteration"] - iteration))
     return float(own["gap"][nearest]), float(own["half"][nearest])
 
 
 def notes(data: ex.Data) -> list[str]:
-    """What the published formula gives."""
+    """Say what the published formula gives."""
     summary = data["summary"]
     rows_ = "; ".join(
         f"α = {a:g}: gap {g:.2f}, with the published estimators and formula {f:.1f}, published "

@@ -1,11 +1,12 @@
-"""What all experiments share: settings, tables, the ways to solve a problem, intervals, and verdicts on claims.
+"""What all experiments share: settings, tables, ways to solve, intervals, and verdicts on claims.
 
-An experiment is three functions: settings → data (a mapping of tables), data → figures, data → claims. Data goes
-through CSV files, so that figures and claims can be made again without solving anything again.
+An experiment is three functions: settings → data (a mapping of tables), data → figures,
+data → claims. The data is stored in CSV files, so that figures and claims can be made again
+without solving anything again.
 
-Three ways to solve RLfD_α are shown together: the paper's setting (fixed steps of 1e-2, its T and N), the convergence
-theorem's steps for as many iterations as a minute or two allows, and the exact solution. Each carries its duality
-gap, certified in closed form.
+Three ways to solve RLfD_α are shown together: the paper's setting (fixed steps of 1e-2, its T and
+N), the convergence theorem's steps for as many iterations as a minute or two allows, and the exact
+solution. Each solution comes with its duality gap, certified in closed form.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ class Settings:
     quick: bool = False
     jobs: int = 2
     estimator: str = "unbiased"
-    """"overwrite" replaces the estimators of the paper's setting by those of the published code."""
+    """With "overwrite", the paper's setting uses the estimators of the published code."""
     seed: int = 0
     show_progress: bool = True
 
     def pick(self, full: Result, quick: Result) -> Result:
-        """`full`, or with --quick, `quick`."""
+        """Return `full`, or, with --quick, `quick`."""
         return quick if self.quick else full
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-        """The function of every item, in order, on `jobs` threads, with a progress bar."""
+        """Apply a function to every item, in order, on `jobs` threads, with a progress bar."""
         from joblib import Parallel, delayed
         from tqdm.auto import tqdm
 
@@ -61,7 +62,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A solution with its runs: the averages over runs, and each run's own (first axis)."""
+    """A solution with its runs: the results of each run (first axis), and their averages."""
 
     costs: np.ndarray
     values: np.ndarray
@@ -72,25 +73,25 @@ class Answer:
 
     @property
     def cost(self) -> np.ndarray:
-        """The average over runs."""
+        """The cost, averaged over runs."""
         return self.costs.mean(axis=0)
 
     @property
     def occupancy(self) -> np.ndarray:
-        """The average over runs."""
+        """The occupancy, averaged over runs."""
         return self.occupancies.mean(axis=0)
 
     @property
     def n_runs(self) -> int:
-        """N."""
+        """The number of runs, N."""
         return len(self.costs)
 
     def policy(self, mdp: TabularMDP) -> np.ndarray:
-        """The policy of the occupancy averaged over runs, as in the paper."""
+        """Return the policy of the occupancy averaged over runs, as in the paper."""
         return mdp.policy_of(self.occupancy)
 
     def run_costs(self, mdp: TabularMDP, truth: np.ndarray) -> np.ndarray:
-        """The true expected cost of each run's own policy."""
+        """Return the true expected cost of each run's own policy."""
         return np.array([mdp.expected_cost(mdp.policy_of(mu), truth) for mu in self.occupancies])
 
 
@@ -105,7 +106,7 @@ def solve_as_paper(
     estimator: str | None = None,
     n_jobs: int | None = None,
 ) -> Answer:
-    """Algorithm 1 with fixed steps of 1e-2 from random starts."""
+    """Run Algorithm 1 with fixed steps of 1e-2 from random starts."""
     own_seed = settings.seed if seed is None else seed
     if (settings.estimator if estimator is None else estimator) == "overwrite":
         from reproduction.published_code import overwriting_smd
@@ -128,7 +129,10 @@ def solve_by_theorem(
     n_jobs: int | None = None,
     progress_bar: bool | None = None,
 ) -> Answer:
-    """Algorithm 1 with the theorem's step sizes (stated bound) for `n_iterations` steps, or for an accuracy."""
+    """Run Algorithm 1 with the theorem's step sizes (stated bound).
+
+    It runs for `n_iterations` steps, or for as many as the accuracy `epsilon` needs.
+    """
     return _smd(
         problem,
         n_iterations,
@@ -143,7 +147,7 @@ def solve_by_theorem(
 
 
 def solve_exactly(problem: RLfDProblem) -> Answer:
-    """The exact solution, as an answer of one run."""
+    """Return the exact solution, as an answer with one run."""
     solution = solve_exact(problem)
     assert solution.value is not None
     vectors = (solution.cost, solution.value, solution.occupancy)
@@ -160,7 +164,7 @@ def _smd(problem: RLfDProblem, steps: int, n_runs: int, seed: int, jobs: int, pr
 
 
 def interval(values: np.ndarray, axis: int = 0) -> tuple[Any, Any]:
-    """Return (mean, half width of its 95% confidence interval); the half width of a single value is nan.
+    """Return the mean and the half-width of its 95% interval, which is nan for a single value.
 
     >>> float(interval(np.array([1.0, 2.0, 3.0]))[0])
     2.0
@@ -171,10 +175,10 @@ def interval(values: np.ndarray, axis: int = 0) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper, what we measured, and what follows."""
+    """A sentence of the paper, what we measured, and the verdict."""
 
     figure: str
-    """The label of the paper's figure or section that it belongs to."""
+    """The label of the paper's figure or section that contains the claim."""
     text: str
     paper: str
     """Our number in the paper's setting."""
@@ -185,12 +189,12 @@ class Claim:
 
 
 def judge(in_paper_setting: bool, certified: bool, condition: str = "", under_condition: bool = False) -> str:
-    """The verdict on a claim.
+    """Return the verdict on a claim.
 
     Args:
         in_paper_setting: whether our numbers in the paper's setting agree with the claim.
-        certified: whether our numbers at a certified gap do.
-        condition: a condition under which the claim might be true where not both of them agree.
+        certified: whether our numbers at a certified gap agree with it.
+        condition: a condition under which the claim might be true if it does not hold in both.
         under_condition: whether our numbers under that condition agree.
 
     >>> judge(True, True), judge(False, False)
@@ -219,16 +223,16 @@ class Experiment:
     title: str
     run: Callable[[Settings], Data]
     figures: Mapping[str, Callable[[Data], Any]]
-    """The names of the pictures, and what draws them."""
+    """The names of the pictures, and the functions that draw them."""
     claims: Callable[[Data], list[Claim]]
     paper_figures: Mapping[str, str]
-    """The labels of the paper's figures, and the picture that is each one's counterpart."""
+    """The labels of the paper's figures, and the names of the pictures that correspond to them."""
     notes: Callable[[Data], list[str]] = lambda data: []
     """Paragraphs for the report: what was built, and what the published code does."""
 
 
 def rows(table: Table, **wanted: Any) -> Table:
-    """The rows in which the columns have the wanted values.
+    """Return the rows in which the columns have the wanted values.
 
     >>> rows({"a": np.array([1, 2]), "b": np.array(["x", "y"])}, a=2)["b"].tolist()
     ['y']
@@ -241,7 +245,7 @@ def rows(table: Table, **wanted: Any) -> Table:
 
 
 def value(table: Table, column: str, **wanted: Any) -> Any:
-    """The one entry of a column in the row that is wanted."""
+    """Return the entry of a column in the only row that has the wanted values."""
     found = rows(table, **wanted)[column]
     if len(found) != 1:
         raise ValueError(f"expected one row with {wanted}, found {len(found)}")
@@ -249,7 +253,7 @@ def value(table: Table, column: str, **wanted: Any) -> Any:
 
 
 def table_of(records: Iterable[Mapping[str, Any]]) -> Table:
-    """A table from rows that all have the same names.
+    """Return a table from records that all have the same names.
 
     >>> table_of([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])["a"].tolist()
     [1, 2]
@@ -259,12 +263,15 @@ def table_of(records: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def write_table(path: Path, table: Table) -> None:
-    """Write a table as CSV, whole or not at all."""
+    """Write a table as CSV, completely or not at all."""
     write_csv(path, list(table), zip(*(column.tolist() for column in table.values()), strict=True))
 
 
 def read_table(path: Path) -> Table:
-    """A table that `write_table` has written; columns that are numbers throughout become numbers."""
+    """Read a table that `write_table` has written.
+
+    Columns that contain only numbers become arrays of numbers.
+    """
     with open(path, newline="", encoding="utf-8") as file:
         names, *lines = csv.reader(file)
     columns = zip(*lines, strict=True) if lines else ([] for _ in names)

@@ -1,8 +1,9 @@
-"""The gridworlds as the experiments need them: the world, an expert from a solver stopped early, and summaries.
+"""The gridworlds of the experiments: the world, an expert from a stopped solver, and summaries.
 
-The suboptimal expert is a proper occupancy measure. An interior-point solver for MDP-P (min <μ, c>, Tγμ = ν₀, μ ≥ 0) is
-stopped after a few steps; its point, made nonnegative and normalised, need not satisfy Tγμ = ν₀, so only its policy
-is read off, and the expert is that policy's own occupancy.
+The suboptimal expert is a proper occupancy measure. An interior-point solver for MDP-P
+(min <μ, c>, Tγμ = ν₀, μ ≥ 0) is stopped after a few steps. Its point, made nonnegative and
+normalised, need not satisfy Tγμ = ν₀. Therefore only the policy of this point is used: the expert
+is the occupancy of that policy.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class StoppedExpert:
     policy: np.ndarray
     occupancy: np.ndarray
     imbalance: float
-    """‖Tγμ - ν₀‖₁ of the solver's own point μ, made nonnegative and normalised: 0 for an occupancy."""
+    """‖Tγμ - ν₀‖₁ of the solver's point μ, nonnegative and normalised: 0 for an occupancy."""
     true_cost: float
     optimum: float
     uniform: float
@@ -38,19 +39,19 @@ class StoppedExpert:
 
     @property
     def regret_share(self) -> float:
-        """How much of the way from the optimum to random moves it is away from the optimum."""
+        """The expert's regret, as a share of the regret of random moves."""
         return (self.true_cost - self.optimum) / (self.uniform - self.optimum)
 
 
 def world(size: int = 10, **options: Any) -> WindyGridworldEnv:
-    """The paper's gridworld."""
+    """Return the paper's gridworld."""
     env = gym.make("rlfd_gym/WindyGridworld-v0", height=size, width=size, **options).unwrapped
     assert isinstance(env, WindyGridworldEnv)
     return env
 
 
 def stopped_expert(mdp: TabularMDP, cost: np.ndarray, steps: int = STOPPED_AFTER) -> StoppedExpert:
-    """The policy of a linear-programming solver that is stopped after some interior-point steps."""
+    """Return the expert from an interior-point solver that is stopped after some steps."""
     n = mdp.n_pairs
     solver = piqp.SparseSolver()
     solver.settings.max_iter = steps
@@ -71,21 +72,25 @@ def stopped_expert(mdp: TabularMDP, cost: np.ndarray, steps: int = STOPPED_AFTER
 
 
 def white_share(cost: np.ndarray) -> float:
-    """The share of pairs whose cost is nearly zero."""
+    """Return the share of pairs whose cost is nearly zero."""
     return float((np.abs(cost) < WHITE).mean())
 
 
 def per_pair_prior(env: WindyGridworldEnv, seed: int) -> np.ndarray:
-    """The published code's prior: the truth on a random half of the (state, action) pairs of obstacles and goals."""
+    """Return the published code's prior.
+
+    It is the truth on a random half of the (state, action) pairs of obstacles and goals.
+    """
     known = np.random.default_rng(seed).random(env.mdp.n_pairs) < 0.5
     return np.where(known, env.cost, 0.0)
 
 
 def pairs_of_other_walls(env: WindyGridworldEnv) -> int:
-    """How many pairs lead elsewhere with the published code's walls than with the text's.
+    """Count the pairs whose transitions differ between the published code's walls and the text's.
 
-    The text leaves an agent in its cell whose combined move would leave the grid. The published code clips row and
-    column each on its own, except that moving up from the top row leaves the agent in its cell.
+    In the text, an agent whose combined move would leave the grid stays in its cell. The published
+    code clips row and column separately, except that an agent that moves up from the top row stays
+    in its cell.
     """
     moves = np.array([(1, 0), (-1, 0), (0, -1), (0, 1)])
     row, column = np.divmod(np.arange(env.mdp.n_states)[:, None], env.width)

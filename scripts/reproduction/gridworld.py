@@ -1,8 +1,10 @@
-"""The 10 x 10 gridworld: a stopped solver as expert, a prior that knows half of the obstacles and goals.
+"""The 10 x 10 gridworld, with a stopped solver as expert.
 
-α ∈ {0.1, 0.005, 0.001, 0}, N = 20, T = 1e5, steps 1e-2: the learned cost per action, the apprentice's policy, and the
-ℓ1 change of the averages from one iteration to the next. That change is O(1/t) for any bounded sequence, because
-x̄_t - x̄_{t-1} = (x_t - x̄_{t-1})/t; it says how fast averages settle, not how near they are to a solution.
+The prior knows half of the obstacles and goals. α ∈ {0.1, 0.005, 0.001, 0}, N = 20, T = 1e5, steps
+1e-2. The experiment shows the learned cost per action, the apprentice's policy, and the ℓ1 change
+of the averages from one iteration to the next. That change is O(1/t) for any bounded sequence,
+because x̄_t - x̄_{t-1} = (x_t - x̄_{t-1})/t; it says how fast the averages settle, not how near they
+are to a solution.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from rlfd_gym.report.plots import (
 
 ALPHAS = (0.1, 0.005, 0.001, 0.0)
 ACTIONS = ("up", "down", "left", "right")
-ALIKE = 0.9  # share of states with the same likely action, from which policies closely resemble each other
-COMPARABLE = 2.0  # ratio of changes up to which they are comparable
+ALIKE = 0.9  # policies resemble each other closely from this share of states with the same likely action
+COMPARABLE = 2.0  # changes are comparable up to this ratio
 PUBLISHED = {"expert": -0.3120940469765851, "learned": 0.043999837897822}
 
 
 def problem_of(env: WindyGridworldEnv, expert: np.ndarray, alpha: float) -> RLfDProblem:
-    """The paper's prior, drawn per state."""
+    """Return the problem with the paper's prior, drawn per state."""
     return RLfDProblem(env.mdp, expert, env.partial_prior(0.5, seed=0), alpha)
 
 
@@ -55,7 +57,7 @@ def run(settings: ex.Settings) -> ex.Data:
         answers[alpha, ex.PAPER] = paper = ex.solve_as_paper(
             problem, settings, n_iterations, settings.pick(20, 4), record_every=every
         )
-        if not len(paper.history):  # the published code's estimators keep none
+        if not len(paper.history):  # the published code's estimators keep no history
             paper = ex.solve_as_paper(problem, settings, n_iterations, 4, record_every=every, estimator="unbiased")
         answers[alpha, ex.THEOREM] = ex.solve_by_theorem(
             problem, settings, settings.pick(4, 2), n_iterations=settings.pick(40_000_000, 500_000)
@@ -82,7 +84,7 @@ def run(settings: ex.Settings) -> ex.Data:
 
 
 def _changes(alpha: float, history: History) -> ex.Table:
-    """What was recorded for one α."""
+    """Return what was recorded for one α."""
     return {
         "alpha": np.full(len(history), alpha), "iteration": history.iteration, "cost": history.change_cost,
         "value": history.change_value, "occupancy": history.change_occupancy, "gap": history.duality_gap,
@@ -116,7 +118,7 @@ def _expert_record(env: WindyGridworldEnv, steps: int) -> dict[str, float]:
 
 
 def draw_grids(data: ex.Data) -> Any:
-    """Environment, optimal and expert policy."""
+    """Draw the environment, the optimal policy and the expert's policy."""
     env = grids.world()
     grid = Grid.of_env(env)
     assert grid is not None
@@ -131,7 +133,10 @@ def draw_grids(data: ex.Data) -> Any:
 
 
 def draw_costs(data: ex.Data) -> Any:
-    """The learned cost per action (rows) and α (columns), in the paper's setting and exactly."""
+    """Draw the learned cost per action and α, in the paper's setting and exactly.
+
+    Rows are actions, columns are values of α.
+    """
     env = grids.world()
     grid = Grid.of_env(env)
     assert grid is not None
@@ -151,7 +156,7 @@ def draw_costs(data: ex.Data) -> Any:
 
 
 def draw_policies(data: ex.Data) -> Any:
-    """The apprentice's policy per way (rows) and α (columns)."""
+    """Draw the apprentice's policy per way (rows) and α (columns)."""
     env = grids.world()
     grid = Grid.of_env(env)
     assert grid is not None
@@ -165,7 +170,7 @@ def draw_policies(data: ex.Data) -> Any:
 
 
 def draw_convergence(data: ex.Data) -> Any:
-    """ℓ1 changes of the averages, and the duality gap beside them."""
+    """Draw the ℓ1 changes of the averages, and the duality gap next to them."""
     figure, axes = new_figure(1, 4, size=(10.4, 3.0), sharey=True)
     names = {"cost": ("c", BLUE), "value": ("u", ORANGE), "occupancy": ("μ", GREEN)}
     for axis, alpha in zip(axes[0], ALPHAS, strict=True):
@@ -181,7 +186,7 @@ def draw_convergence(data: ex.Data) -> Any:
 
 
 def _late(data: ex.Data, column: str) -> np.ndarray:
-    """The mean of a recorded column over the last tenth of the iterations, for each α."""
+    """Return the mean of a column over the last tenth of the iterations, for each α."""
     result = []
     for alpha in ALPHAS:
         own = ex.rows(data["changes"], alpha=alpha)
@@ -190,7 +195,7 @@ def _late(data: ex.Data, column: str) -> np.ndarray:
 
 
 def claims(data: ex.Data) -> list[ex.Claim]:
-    """What the paper says about the gridworld."""
+    """Judge what the paper says about the gridworld."""
     summary = data["summary"]
     by_way = {
         way: {name: np.array([ex.value(summary, name, way=way, alpha=alpha) for alpha in ALPHAS])
@@ -198,7 +203,7 @@ def claims(data: ex.Data) -> list[ex.Claim]:
         for way in (ex.PAPER, ex.EXACT)
     }  # fmt: skip
     white, error, alike = ({way: own[name] for way, own in by_way.items()} for name in ("white", "error", "alike"))
-    n_used = {ex.PAPER: 4, ex.EXACT: 3}  # exactly, the cost at α = 0 is not unique
+    n_used = {ex.PAPER: 4, ex.EXACT: 3}  # the exact cost at α = 0 is not unique
     whiter = {way: bool((np.diff(share[: n_used[way]]) <= 0).all()) for way, share in white.items()}
     closer = {way: bool((np.diff(size[: n_used[way]]) >= 0).all()) for way, size in error.items()}
     helped = {way: bool((size[1:3] < size[3]).all()) for way, size in error.items()}
@@ -268,7 +273,7 @@ def _list(numbers: np.ndarray, form: str = ".2f") -> str:
 
 
 def notes(data: ex.Data) -> list[str]:
-    """The expert, the prior, the walls, and the averages."""
+    """Describe the expert, the prior, the walls and the averages."""
     experts = data["experts"]
     used = ex.rows(experts, steps=grids.STOPPED_AFTER)
     first = ex.rows(experts, steps=1)

@@ -1,7 +1,8 @@
-"""The single instance: expert (5, 8, 15), prior (4, 2, 14), α = 0.1, T = 1e4, N = 1000, steps 1e-2.
+"""The single instance of the inventory.
 
-Besides the three ways to solve it, the same instance is solved for the optimal expert and with the published code's
-estimators, because the published result turns out to belong to that combination.
+Expert (5, 8, 15), prior (4, 2, 14), α = 0.1, T = 1e4, N = 1000, steps 1e-2. It is solved in the
+three ways, and also for the optimal expert with the published code's estimators, because the
+published result turns out to belong to that combination.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SAME = 0.05  # prices that agree to the one digit that the paper gives
 
 
 def run(settings: ex.Settings) -> ex.Data:
-    """Solve the instance in all ways, and the forward problem in all four readings of the model."""
+    """Solve the instance in all ways, and the forward problem for all readings of the model."""
     env = shop.paper_shop()
     mdp, truth = env.mdp, env.cost
     experts = {"stated": mdp.optimal(env.cost_for(*shop.EXPERT)), "optimal": mdp.optimal(truth)}
@@ -90,7 +91,7 @@ def _model(limit_orders: bool, expected_sales: str) -> dict[str, Any]:
 
 
 def draw_policies(data: ex.Data) -> Any:
-    """The policies as in the paper: a cell per stock level, coloured by the order."""
+    """Draw the policies as in the paper: a cell per stock level, coloured by the order."""
     shown = {
         "optimum": "optimum",
         "expert (5, 8, 15)": "expert",
@@ -114,7 +115,7 @@ def draw_policies(data: ex.Data) -> Any:
 
 
 def draw_prices(data: ex.Data) -> Any:
-    """The recovered prices, each way, with 95% intervals."""
+    """Draw the recovered prices, each way, with 95% intervals."""
     answers = data["answers"]
     shown = {
         "paper's setting": dict(way=ex.PAPER, expert="stated", estimator="unbiased"),
@@ -140,7 +141,7 @@ def draw_prices(data: ex.Data) -> Any:
 
 
 def claims(data: ex.Data) -> list[ex.Claim]:
-    """What the paper says about the single instance."""
+    """Judge what the paper says about the single instance."""
     models, answers, references = data["models"], data["answers"], data["references"]
     paper = ex.value(models, "level", orders="up to M", sales="truncated")
     text = ex.value(models, "level", orders="up to M - s", sales="exact")
@@ -196,7 +197,7 @@ def claims(data: ex.Data) -> list[ex.Claim]:
 
 
 def _same_policy(data: ex.Data) -> ex.Claim:
-    """Identical to the optimal policy but for the last five states."""
+    """Judge the claim that the policy is optimal except in the last five states."""
     optimum = ex.rows(data["orders"], policy="optimum")["order"]
     labels = (
         f"{ex.PAPER}, stated expert, unbiased",
@@ -221,7 +222,7 @@ def _prices(prices: np.ndarray) -> str:
 
 
 def notes(data: ex.Data) -> list[str]:
-    """What the models are, and what the averages hide."""
+    """Say what the models are, and what the averages hide."""
     answer = ex.rows(data["answers"], way=ex.PAPER, expert="stated", estimator="unbiased")
     models = "; ".join(
         f"orders {o}, {s} sales: {n} pairs, raw cost [{low:.2f}, {high:.2f}], optimum orders up to {level}"

@@ -1,6 +1,7 @@
-"""Prior misspecification: optimal expert, α = 0.1, prior (3 + 0.3ζu₁, 0.5 + 0.05ζu₂, 15 + 1.5ζu₃), uᵢ ~ U[-1, 1].
+"""Prior misspecification, with an optimal expert and α = 0.1.
 
-ζ takes 100 values in [0, 10], each with 5 draws of u. T = 1e4, steps 1e-2, N = 20 as in the published code (the text
+The prior is (3 + 0.3ζu₁, 0.5 + 0.05ζu₂, 15 + 1.5ζu₃), uᵢ ~ U[-1, 1]. ζ takes 100 values in
+[0, 10], each with 5 draws of u. T = 1e4, steps 1e-2, and N = 20 as in the published code (the text
 does not say).
 """
 
@@ -25,7 +26,7 @@ NULL = 1e-3  # an ℓ1 distance over 256 pairs that counts as none
 
 
 def run(settings: ex.Settings) -> ex.Data:
-    """One row per ζ, draw and way."""
+    """Solve for each ζ, draw and way; the table has one row for each."""
     env = shop.paper_shop()
     expert = env.mdp.optimal(env.cost).occupancy
     zetas = np.linspace(0, 10, settings.pick(100, 11))
@@ -61,14 +62,14 @@ def _record(env: Any, prices: np.ndarray, answer: ex.Answer) -> dict[str, float]
 
 
 def _by_zeta(table: ex.Table, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(ζ, mean over draws, half width)."""
+    """Return ζ, the mean of a column over draws, and its half-width."""
     zetas = np.unique(table["zeta"])
     mean, half = zip(*(ex.interval(table[column][table["zeta"] == zeta]) for zeta in zetas), strict=True)
     return zetas, np.array(mean), np.array(half)
 
 
 def draw(data: ex.Data) -> Any:
-    """Recovered prices and ℓ1 distance against ζ."""
+    """Draw the recovered prices and the ℓ1 distance against ζ."""
     figure, axes = new_figure(1, 4, size=(10.4, 2.9))
     panels = [*zip(shop.PRICES, shop.PRICE_NAMES, shop.TRUTH, strict=True), ("l1", "distance to the true cost", None)]
     for axis, (column, title, truth) in zip(axes[0], panels, strict=True):
@@ -89,12 +90,15 @@ def draw(data: ex.Data) -> Any:
 
 
 def _growth(table: ex.Table) -> float:
-    """The rank correlation of ℓ1 with ζ, over all draws."""
+    """Return the rank correlation of the ℓ1 distance with ζ, over all draws."""
     return float(spearmanr(table["zeta"], table["l1"]).statistic)
 
 
 def _kept_errors(table: ex.Table) -> np.ndarray:
-    """For each price, how much of the prior's error the learned price still has: sums of |error| over all draws."""
+    """Return, for each price, how much of the prior's error the learned price still has.
+
+    Errors are sums of |error| over all draws.
+    """
     return np.array([
         np.abs(table[name] - truth).sum() / max(np.abs(table[f"prior_{name}"] - truth).sum(), 1e-12)
         for name, truth in zip(shop.PRICES, shop.TRUTH, strict=True)
@@ -102,7 +106,10 @@ def _kept_errors(table: ex.Table) -> np.ndarray:
 
 
 def _cut_priors(table: ex.Table) -> ex.Table:
-    """The same draws, with the prices of the prior cut to the box in place of the learned ones."""
+    """Return the same draws with the prior's prices instead of the learned ones.
+
+    The cost of the prior is clipped to [-1, 1].
+    """
     env = shop.paper_shop()
     priors = zip(*(table[f"prior_{name}"] for name in shop.PRICES), strict=True)
     prices = shop.recovered(env, np.array([np.clip(env.cost_for(*prior), -1, 1) for prior in priors]))
@@ -110,7 +117,7 @@ def _cut_priors(table: ex.Table) -> ex.Table:
 
 
 def claims(data: ex.Data) -> list[ex.Claim]:
-    """What the paper says about misspecified priors."""
+    """Judge what the paper says about misspecified priors."""
     tables = {way: ex.rows(data["sweep"], way=way) for way in (ex.PAPER, ex.EXACT)}
     growth = {way: _growth(table) for way, table in tables.items()}
     kept = {way: _kept_errors(table) for way, table in tables.items()}
@@ -145,7 +152,7 @@ def claims(data: ex.Data) -> list[ex.Claim]:
 
 
 def notes(data: ex.Data) -> list[str]:
-    """How far the published curve is from the stated experiment."""
+    """Say how far the published curve is from the stated experiment."""
     zero = ex.rows(ex.rows(data["sweep"], way=ex.PAPER), zeta=0.0)
     small = data["sweep"]["zeta"] < 2
     least = data["sweep"]["prior_c_o"][small].min()

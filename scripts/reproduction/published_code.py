@@ -1,15 +1,19 @@
-"""What the published code does differently, for comparison only: never part of the library.
+"""What the published code does differently; this is for comparison only, not part of the library.
 
 **Overwriting.** In a step, the paper's estimators add up unit vectors at the sampled indices,
 
-    g_c = 2αn(cᵢ - ĉᵢ) eᵢ - e_j + e_E,      g_u = (e_{s_j} - γ e_{s'_j} - e_{s_E} + γ e_{s'_E}) / (1-γ).
+    g_c = 2αn(cᵢ - ĉᵢ) eᵢ - e_j + e_E,
+    g_u = (e_{s_j} - γ e_{s'_j} - e_{s_E} + γ e_{s'_E}) / (1-γ).
 
-The published code assigns instead of adding, in this order. Where indices coincide, the later entry replaces the
-earlier one, and the estimators are biased: most of all where the expert and the apprentice agree.
+The published code assigns instead of adding, in this order. Where indices coincide, the later
+entry replaces the earlier one, and the estimators are biased, most of all where the expert and the
+apprentice agree.
 
-**The gap of the published figures** scales Tγ by 1/(1-γ) a second time and weighs the bilinear term by 1-α.
+**The gap of the published figures** scales Tγ by 1/(1-γ) a second time and weighs the bilinear
+term by 1-α.
 
-**SMD-H** ran on the features (a, s+a, -sales) themselves, with entries up to 2M, not scaled into the unit box.
+**SMD-H** ran on the features (a, s+a, -sales) themselves, with entries up to 2M, not scaled into
+the unit box.
 """
 
 from __future__ import annotations
@@ -25,7 +29,10 @@ DRAWS = 7  # i, j, s'_j, e, s'_e, k, s'_k
 def overwriting_smd(
     problem: RLfDProblem, n_iterations: int, n_runs: int, step_size: float, seed: int, n_jobs: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The averages (cost, value, occupancy) of each run of Algorithm 1 with estimators that overwrite."""
+    """Run Algorithm 1 with estimators that overwrite.
+
+    Return the averages (cost, value, occupancy) of each run.
+    """
     from joblib import Parallel, delayed
 
     tables = tables_of(problem)
@@ -44,7 +51,7 @@ def overwriting_smd(
 
 
 def tables_of(problem: RLfDProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, float]:
-    """What `dense_steps` needs of a problem."""
+    """Return what `dense_steps` needs of a problem."""
     reach = np.cumsum(problem.mdp.transitions.toarray(), axis=1)
     return (
         np.asarray(problem.mdp.pair_states),
@@ -60,7 +67,7 @@ def tables_of(problem: RLfDProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def dense_steps(
     states, reach, expert, prior, alpha, gamma, cost, value, occupancy, draws, eta, eta_mu, overwrite, samples
 ):  # type: ignore[no-untyped-def]
-    """The averages of the iterates of one run; `samples` is filled with the indices that were drawn."""
+    """Return the averages of the iterates of one run; fill `samples` with the drawn indices."""
     n, n_states = reach.shape
     c, u, mu = cost.copy(), value.copy(), occupancy.copy()
     c_sum, u_sum, mu_sum = np.zeros(n), np.zeros(n_states), np.zeros(n)
@@ -122,7 +129,7 @@ def dense_steps(
 
 
 def published_gap(problem: RLfDProblem, cost: np.ndarray, value: np.ndarray, occupancy: np.ndarray) -> float:
-    """The duality gap by the published code's formula."""
+    """Return the duality gap by the published code's formula."""
     mdp, alpha = problem.mdp, problem.alpha
     again, weight = 1 / (1 - mdp.discount), 1 - problem.alpha
     slack = cost - again * mdp.flow_transpose(value)
@@ -136,7 +143,7 @@ def published_gap(problem: RLfDProblem, cost: np.ndarray, value: np.ndarray, occ
 def unscaled_hull(
     problem: RLfDProblem, basis: np.ndarray, n_iterations: int, n_runs: int, step_size: float, seed: int
 ) -> np.ndarray:
-    """The averaged occupancy of each run of SMD-H at α = 0 on a basis of any size."""
+    """Return the averaged occupancy of each run of SMD-H at α = 0, on a basis of any size."""
     states, reach, expert, _, _, gamma = tables_of(problem)
     occupancies = []
     for number in range(n_runs):
@@ -150,7 +157,10 @@ def unscaled_hull(
 
 @numba.njit(nogil=True, cache=True)
 def hull_steps(states, reach, expert, gamma, basis, weights, value, occupancy, draws, eta, samples):  # type: ignore[no-untyped-def]
-    """The averaged occupancy of one run of SMD-H at α = 0, with estimators that add up; fills `samples`."""
+    """Return the averaged occupancy of one run of SMD-H at α = 0.
+
+    Its estimators add up; `samples` is filled with the drawn indices.
+    """
     n, n_states = reach.shape
     w, u, mu = weights.copy(), value.copy(), occupancy.copy()
     mu_sum = np.zeros(n)

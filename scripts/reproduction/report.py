@@ -1,4 +1,7 @@
-"""Storing an experiment's data, and REPRODUCTION.md from what is stored: no number in it is typed by hand."""
+"""Store the data of experiments, and write REPRODUCTION.md from it.
+
+No number in that page is typed by hand.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +39,13 @@ normalised by (1-γ), and ± is a 95% interval over runs. Verdicts follow from t
 
 
 def folder_name(settings: Settings) -> str:
-    """Where results of these settings go: a quick look never replaces a full run."""
+    """Return the folder for results of these settings; a quick run never replaces a full one."""
     parts = ["reproduce", "quick" * settings.quick, settings.estimator * (settings.estimator != "unbiased")]
     return "-".join(part for part in parts if part)
 
 
 def store(out: Path, experiment: Experiment, data: Data, settings: Settings, seconds: float) -> None:
-    """The tables as CSV, and when and how they were made."""
+    """Store the tables as CSV, with when and how they were made."""
     folder = out / "data" / experiment.name
     for name, table in data.items():
         write_table(folder / f"{name}.csv", table)
@@ -57,7 +60,7 @@ def store(out: Path, experiment: Experiment, data: Data, settings: Settings, sec
 
 
 def stored_data(out: Path, experiment: Experiment) -> Data | None:
-    """What `store` has written, or `None`."""
+    """Return the data that `store` has written, or `None`."""
     how = _how(out, experiment)
     if how is None:
         return None
@@ -66,13 +69,13 @@ def stored_data(out: Path, experiment: Experiment) -> Data | None:
 
 
 def draw(out: Path, experiment: Experiment, data: Data) -> None:
-    """The experiment's figures, as PNG."""
+    """Draw the experiment's figures, as PNG."""
     for name in experiment.figures:
         save(_figure(experiment, name, data), out / "figures" / f"{name}.png")
 
 
 def _figure(experiment: Experiment, name: str, data: Data) -> Any:
-    """A figure, with the project's style for its titles and legends too."""
+    """Return a figure whose titles and legends have the project's style too."""
     from matplotlib import rc_context
 
     with rc_context(STYLE):
@@ -80,7 +83,10 @@ def _figure(experiment: Experiment, name: str, data: Data) -> Any:
 
 
 def write(out: Path, publish: bool) -> list[Path]:
-    """Claims and report from all that is stored; with `publish`, to the repository too if all of it is a full run."""
+    """Write the claims and the report from everything that is stored; return what was written.
+
+    With `publish`, also write them to the repository if everything is a full run.
+    """
     stored = {name: data for name, own in EXPERIMENTS.items() if (data := stored_data(out, own)) is not None}
     if not stored:
         return []
@@ -106,7 +112,7 @@ def write(out: Path, publish: bool) -> list[Path]:
 
 
 def page(stored: dict[str, Data], claims: dict[str, list[Claim]], how: dict[str, Any], pictures: str) -> str:
-    """REPRODUCTION.md."""
+    """Return the text of REPRODUCTION.md."""
     verdicts = Counter(_kind(claim.verdict) for own in claims.values() for claim in own)
     parts = [
         INTRODUCTION,
@@ -132,7 +138,10 @@ def page(stored: dict[str, Data], claims: dict[str, list[Claim]], how: dict[str,
 
 
 def _of_stored(name: str, function: Callable[[Data], Result], data: Data) -> Result:
-    """What an experiment's function says about stored data, which may come from another version of the script."""
+    """Apply an experiment's function to stored data.
+
+    The data may come from another version of the script.
+    """
     try:
         return function(data)
     except KeyError as missing:
@@ -140,7 +149,7 @@ def _of_stored(name: str, function: Callable[[Data], Result], data: Data) -> Res
 
 
 def command(name: str) -> str:
-    """How to see it for oneself."""
+    """Return the command that runs an experiment."""
     return f"python scripts/reproduce.py --figure {name}"
 
 

@@ -1,4 +1,4 @@
-"""From logged rows to a model and an expert: `read_log` and `read_costs`."""
+"""Estimates of a model and an expert from logged rows: `read_log` and `read_costs`."""
 
 from __future__ import annotations
 

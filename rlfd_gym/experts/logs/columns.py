@@ -1,7 +1,8 @@
-"""Columns of a log, from wherever they come, as codes: entry i of a column stands for `values[codes[i]]`.
+"""The columns of a log, read from any source and held as codes.
 
-A value means a whole number (3, 3.0, "3"), a fraction, a text, or nothing (None, NaN, "", "NA").
-What is known about a value is found once per distinct value and then spread over the rows.
+Entry i of a column stands for `values[codes[i]]`. A value means a whole number (3, 3.0, "3"), a
+fraction, a text, or nothing (None, NaN, "", "NA"). Each distinct value is examined once; the
+result is then spread over the rows.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Column:
 
     Attributes:
         name: the name of the column.
-        codes: for each row the place of its value among the values, -1 where there is nothing.
+        codes: for each row, the position of its value in `values`; -1 where there is nothing.
         values: the distinct values.
     """
 
@@ -45,7 +46,7 @@ class Column:
 
     @property
     def counts(self) -> IntArray:
-        """How many entries have each value."""
+        """The number of entries with each value."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
 
     def meanings(self) -> list[int | float | str | None]:
@@ -53,25 +54,28 @@ class Column:
         return [meaning(value) for value in self.values]
 
     def moments(self) -> FloatArray:
-        """Return a sortable number for each value of a time column, NaN where it is neither a number nor a date."""
+        """Return a sortable number for each value of a time column.
+
+        It is NaN where the value is neither a number nor a date.
+        """
         return np.array([_moment(what) for what in self.meanings()], dtype=np.float64)
 
     def spread(self, per_value: Iterable[Any], missing: Any) -> NDArray[Any]:
-        """Return, row by row, something that is known value by value."""
+        """Return an array with one entry per row from what is known per value."""
         return np.array([*per_value, missing])[self.codes]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns that were asked for, and how to name their rows.
+    """The requested columns, and how to name their rows.
 
     Attributes:
-        columns: by role: "state", "action", ...
-        rows: the number of each row: of its line in a text file, counted from 1; of its place elsewhere,
-            counted from 0.
+        columns: the columns by role: "state", "action", ...
+        rows: the number of each row: its line in a text file, counted from 1; otherwise its
+            position, counted from 0.
         unit: what the numbers count, "line" or "row".
-        malformed: places of the rows of a text file that have another number of fields than its header;
-            they hold nothing.
+        malformed: the positions of the rows of a text file whose number of fields differs from
+            that of the header; these rows hold nothing.
     """
 
     columns: dict[str, Column]
@@ -83,7 +87,8 @@ class Table:
 def read_table(source: Any, roles: Mapping[str, str]) -> Table:
     """Read the columns `roles[role]` of a path, a DataFrame or a mapping of arrays.
 
-    >>> table = read_table({"stock": [3, 1, 3], "order": ["few", "many", None]}, {"state": "stock", "action": "order"})
+    >>> source = {"stock": [3, 1, 3], "order": ["few", "many", None]}
+    >>> table = read_table(source, {"state": "stock", "action": "order"})
     >>> table.columns["state"].values, table.columns["state"].codes.tolist()
     ([1, 3], [1, 0, 1])
     """
@@ -106,7 +111,7 @@ def read_table(source: Any, roles: Mapping[str, str]) -> Table:
 
 
 def column_of(name: str, values: Any) -> Column:
-    """Return an array as a column: numbers, texts or objects, of shape (T,) or (T, 1)."""
+    """Return an array of numbers, texts or objects, of shape (T,) or (T, 1), as a column."""
     array = _checks.as_array(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -119,7 +124,7 @@ def column_of(name: str, values: Any) -> Column:
 
 
 def column_of_objects(name: str, values: Iterable[Any]) -> Column:
-    """Return a column of anything that can be hashed, values in the order in which they come."""
+    """Return a column of hashable objects, with its values in the order of first occurrence."""
     seen: dict[Any, int] = {}
     codes = [seen.setdefault(value, len(seen)) for value in values]
     return Column(name, np.array(codes, dtype=np.int64), list(seen))
@@ -162,7 +167,7 @@ def _moment(what: int | float | str | None) -> float:
 
 
 def _check_names(roles: Mapping[str, str], present: Iterable[Any], where: str) -> None:
-    """Require each role's column, once; the error says which columns there are, and the nearest."""
+    """Check that each role's column exists exactly once; an error names the columns there are."""
     names = [str(name) for name in present]
     for role, name in roles.items():
         if name not in names:
@@ -175,7 +180,7 @@ def _check_names(roles: Mapping[str, str], present: Iterable[Any], where: str) -
 
 
 def _kind_of(path: Path) -> str:
-    """Return what kind of file a path is, one of `SUFFIXES`."""
+    """Return the kind of file that a path names, one of `SUFFIXES`."""
     suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
     if suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path} ends in {suffix!r}, expected one of {', '.join(SUFFIXES)}")
@@ -185,7 +190,7 @@ def _kind_of(path: Path) -> str:
 
 
 def _read_text(path: Path, roles: Mapping[str, str]) -> Table:
-    """Read a CSV file, compressed or not; an error names the file."""
+    """Read a CSV file, compressed or not; errors name the file."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -197,7 +202,10 @@ def _read_text(path: Path, roles: Mapping[str, str]) -> Table:
 
 
 def _read_lines(file: IO[str], path: Path, roles: Mapping[str, str]) -> Table:
-    """Read lines separated by commas, semicolons or tabs as their header is. Empty lines are no rows."""
+    """Read lines whose fields are separated as in their header: by commas, semicolons or tabs.
+
+    Empty lines are skipped.
+    """
     first = file.readline()
     file.seek(0)
     reader = csv.reader(file, delimiter=max(",;\t", key=first.count), skipinitialspace=True, strict=True)
@@ -215,7 +223,7 @@ def _read_lines(file: IO[str], path: Path, roles: Mapping[str, str]) -> Table:
                 malformed.append(len(lines))
             fields.append([row[k] for k in places] if len(row) == len(header) else [None] * len(places))
             lines.append(reader.line_num)
-    except csv.Error as error:  # unless strict, a quote that is not closed swallows rows in silence
+    except csv.Error as error:  # unless strict, an unclosed quote silently swallows rows
         last = lines[-1] if lines else 1
         raise ValueError(f"{path}: the row after line {last} is no CSV, see its quotes: {error}") from None
     columns = {

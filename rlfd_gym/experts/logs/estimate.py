@@ -1,7 +1,7 @@
-r"""From logs alone: the model and the expert, estimated from rows (state, action, next state).
+r"""The model and the expert, estimated from nothing but logged rows (state, action, next state).
 
-With N(s, a, s') the number of rows and S(s) the states that were seen to follow s, whatever the
-action,
+Let N(s, a, s') be the number of rows and S(s) the set of states that were seen to follow s,
+whatever the action. The model is
 
     P̂(s' | s, a) = (N(s, a, s') + κ) / (N(s, a) + κ |S(s)|)     for s' in S(s), 0 elsewhere,
 
@@ -11,21 +11,22 @@ shown from s. κ = 0, the default, is the maximum likelihood estimate; κ > 0 pu
 state towards each other, which steadies pairs that were seen a few times.
 
 **What the log does not show** is decided by the caller, and reported. A pair that was never seen
-is "infeasible" (the default: nothing is known about where it leads, so it is no action one may
-take), or it is feasible and stays in its state ("self"), or leads to each state of S(s) alike
-("uniform": what the formula says for N = 0). The last two are guesses, which an apprentice may
-come to rely on. A state that was never left (the end of an episode, or of the log) stays where it
-is; where only pairs that were seen are feasible, it gets its first action for that.
+is "infeasible" (the default: nothing is known about where it leads, so the action must not be
+taken), or it is feasible and stays in its state ("self"), or it leads to every state of S(s) with
+equal probability ("uniform": what the formula says for N = 0). The last two are guesses, and an
+apprentice may come to rely on them. A state that was never left (the end of an episode, or of the
+log) is absorbing; where only pairs that were seen are feasible, its first action is made feasible
+for this purpose.
 
-**The expert** is the occupancy of whoever acted. From "episodes", each step weighs (1-γ)γᵗ as in
-`rlfd_gym.experts.demonstrations`; only the first 1/(1-γ) steps or so of an episode count. With
-"policy", μ_E is the occupancy under P̂ of π̂(a|s) = N(s, a) / N(s): all rows count alike, and Tγ
-μ_E = ν₀ holds exactly, but behaviour that depends on more than the state is averaged over.
-Episodes are cut where a bad row interrupts them, or where a row does not begin in the state in
-which the one before ended; they continue under P̂ and π̂ as truncated ones do. Rows behind a cut
-still count for P̂ and π̂.
+**The expert** is the occupancy of the logged behaviour. With "episodes", each step has the weight
+(1-γ)γᵗ, as in `rlfd_gym.experts.demonstrations`; only about the first 1/(1-γ) steps of an episode
+count. With "policy", μ_E is the occupancy under P̂ of π̂(a|s) = N(s, a) / N(s): all rows count
+equally, and Tγ μ_E = ν₀ holds exactly, but behaviour that depends on more than the state is
+averaged. An episode is cut at a bad row, and at a row that does not begin in the state in which
+the previous row ended; from there it is continued under P̂ and π̂, like a truncated episode. Rows
+after a cut still count for P̂ and π̂.
 
-**Bad rows** are left out, counted by reason and listed, and a warning says how many there are.
+**Bad rows** are left out, counted by reason and listed. A warning says how many there are.
 """
 
 from __future__ import annotations
@@ -56,16 +57,16 @@ EXPERTS = ("episodes", "policy")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Log:
-    """A log, understood: the model, the expert, and the user's words for states and actions.
+    """What was read from a log: the model, the expert, and the user's words for both.
 
     Attributes:
         mdp: the model P̂.
         expert: μ_E, the occupancy of the logged behaviour.
         policy: π̂, how often each action was taken in its state.
-        visits: N(s, a), over pairs; 0 where the transitions were not seen but decided.
+        visits: N(s, a), over pairs; 0 where the transitions were not seen but assumed.
         state_labels: the log's word for each state.
         action_labels: the log's word for each action.
-        report: what was in the log and what was made of it.
+        report: what the log contained and how it was used.
         episodes: the episodes up to their cuts, as indices; `None` where the log has none.
     """
 
@@ -83,7 +84,7 @@ class Log:
         _checks.lock(self)
 
     def __repr__(self) -> str:
-        """Say how large the log and its model are, in a line."""
+        """Say in one line how large the log and its model are."""
         report, mdp = self.report, self.mdp
         episodes = "" if report.n_episodes is None else f", {report.n_episodes:,} episodes"
         return (
@@ -92,12 +93,15 @@ class Log:
         )
 
     def pair_labels(self) -> list[tuple[Label, Label]]:
-        """Return (state, action) of each pair, in the log's words."""
+        """Return the (state, action) of each pair, in the log's words."""
         states, actions = self.mdp.pair_states.tolist(), self.mdp.pair_actions.tolist()
         return [(self.state_labels[s], self.action_labels[a]) for s, a in zip(states, actions, strict=True)]
 
     def pair_values(self, name: str, table: Mapping[tuple[Label, Label], float]) -> FloatArray:
-        """Return a vector over pairs from a table by labels; a pair that the table lacks is an error."""
+        """Return a vector over pairs from a table by labels.
+
+        A pair that the table lacks is an error.
+        """
         pairs = self.pair_labels()
         lacking = [pair for pair in pairs if pair not in table]
         if lacking:
@@ -127,25 +131,31 @@ def read_log(
     """Estimate the model and the expert from a log; see the module's docstring.
 
     Args:
-        transitions: a tuple of arrays (states, actions, next_states); imitation's trajectories or `Transitions`; a
-            pandas DataFrame, a mapping of arrays, or the path of a CSV or parquet file, with the named columns.
+        transitions: a tuple of arrays (states, actions, next_states); imitation's trajectories or
+            `Transitions`; or a pandas DataFrame, a mapping of arrays, or the path of a CSV or
+            parquet file, with the named columns.
         discount: γ.
         state, action, next_state: the columns to read.
-        episode: the column that tells episodes apart. Trajectories are episodes anyway.
-        time: the column that orders the rows of an episode, numbers or ISO dates; without it they are in order.
-        state_labels, action_labels: the labels that exist, in the order wanted; rows with others are bad. By default
-            those in the good rows of a table, sorted. Arrays and trajectories hold indices instead: 0, 1, … up to the
-            largest seen, and negative ones are bad.
-        feasible: the pairs (state label, action label) that exist; rows with others are bad. By default all.
+        episode: the column that tells episodes apart. Trajectories are always episodes.
+        time: the column that orders the rows of an episode, numbers or ISO dates. Without it the
+            rows are taken in the order in which they come.
+        state_labels, action_labels: the labels that exist, in the desired order; rows with other
+            labels are bad. By default, the labels in the good rows of a table, sorted. Arrays and
+            trajectories hold indices instead: 0, 1, … up to the largest seen; rows with negative
+            indices are bad.
+        feasible: the pairs (state label, action label) that exist; rows with other pairs are bad.
+            By default, all pairs exist.
         smoothing: κ ≥ 0, pseudo-counts.
         unvisited: "infeasible", "self" or "uniform".
-        initial: ν₀ over states. By default the first states of the episodes, or, without episodes, uniform over the
-            states that were left.
-        expert: "episodes" or "policy". By default episodes where there are any.
+        initial: ν₀ over states. By default, the distribution of the first states of the episodes,
+            or, without episodes, uniform over the states that were left.
+        expert: "episodes" or "policy". By default, "episodes" if the log has any.
 
     Example:
-        >>> log = read_log({"stock": [2, 0, 1, 2], "order": ["none", "some", "none", "none"], "next": [1, 2, 0, 0]},
-        ...     state="stock", action="order", next_state="next", discount=0.9)
+        >>> orders = ["none", "some", "none", "none"]
+        >>> rows = {"stock": [2, 0, 1, 2], "order": orders, "next": [1, 2, 0, 0]}
+        >>> columns = {"state": "stock", "action": "order", "next_state": "next"}
+        >>> log = read_log(rows, **columns, discount=0.9)
         >>> log.pair_labels()
         [(0, 'some'), (1, 'none'), (2, 'none')]
         >>> log.mdp.transitions.toarray()[2].tolist()
@@ -159,7 +169,7 @@ def read_log(
     if time is not None and episode is None:
         raise ValueError(f"time={time!r} orders the rows of episodes, but no episode column is named")
 
-    # Good rows as indices, with a warning about the others.
+    # Read the good rows as indices, and warn about the others.
     roles = {"state": state, "action": action, "next_state": next_state, "episode": episode, "time": time}
     table, indices = _read(transitions, {role: name for role, name in roles.items() if name is not None})
     rows = clean(
@@ -176,7 +186,7 @@ def read_log(
     if episodes is None and expert == "episodes":
         raise ValueError('expert="episodes", but the log has no episodes; name their column, or use "policy"')
 
-    # The model, then the expert in it.
+    # Estimate the model, then the expert in it.
     start, source = _initial(rows, episodes, initial)
     mdp, visits = _estimate(rows, discount, start, weight, unvisited)
     policy = mdp.policy_of(visits)
@@ -199,9 +209,10 @@ def read_log(
 def read_costs(
     source: Any, *, state: str = "state", action: str = "action", cost: str = "cost"
 ) -> dict[tuple[Label, Label], float]:
-    """Read a table of costs by (state, action), in the user's words: a prior, from a path, a DataFrame or a mapping.
+    """Read a prior: a table of costs by (state, action), in the user's words.
 
-    Unlike a log it must be whole: a missing or repeated entry is an error.
+    The source is a path, a DataFrame or a mapping. Unlike a log it must be complete: a missing or
+    repeated entry is an error.
 
     >>> read_costs({"state": [0, 0, 1], "action": ["few", "many", "few"], "cost": [5, 2.5, "1.0"]})
     {(0, 'few'): 5.0, (0, 'many'): 2.5, (1, 'few'): 1.0}
@@ -224,7 +235,10 @@ def read_costs(
 
 
 def _read(transitions: Any, roles: Mapping[str, str]) -> tuple[Table, bool]:
-    """Read any of the supported kinds of log; also returns whether its columns hold indices rather than labels."""
+    """Read any of the supported kinds of log.
+
+    Also return whether its columns hold indices rather than labels.
+    """
     if isinstance(transitions, (str, os.PathLike, Mapping)) or hasattr(transitions, "columns"):
         return read_table(transitions, roles), False
     if "episode" in roles:
@@ -256,14 +270,14 @@ def _initial(rows: Rows, episodes: Demonstrations | None, given: ArrayLike | Non
 def _estimate(
     rows: Rows, discount: float, initial: FloatArray, smoothing: float, unvisited: str
 ) -> tuple[TabularMDP, IntArray]:
-    """Return P̂ of the module's docstring as an MDP, and N(s, a)."""
-    # The pairs, by the key state · n_actions + action: those that were seen, or all that exist.
+    """Return the P̂ of the module's docstring as an MDP, and N(s, a)."""
+    # The pairs that were seen, or all that exist, by the key state · n_actions + action.
     n_states, n_actions = len(rows.state_labels), len(rows.action_labels)
     from_, following = rows.states[rows.good], rows.next_states[rows.good]
     keys = from_ * n_actions + rows.actions[rows.good]
     possible = np.arange(n_states * n_actions) if rows.feasible is None else rows.feasible
     pairs = np.unique(keys) if unvisited == "infeasible" else possible
-    for more in (possible, np.arange(n_states) * n_actions):  # a state without any pair gets its first
+    for more in (possible, np.arange(n_states) * n_actions):  # a state without any pair gets its first one
         lacking = np.setdiff1d(more // n_actions, pairs // n_actions)
         firsts = more[np.searchsorted(more // n_actions, lacking)]
         pairs = np.union1d(pairs, firsts)
@@ -290,7 +304,7 @@ def _estimate(
 def _report(
     rows: Rows, episodes: Demonstrations | None, visits: IntArray, *, unvisited: str, initial: str, expert: str
 ) -> LogReport:
-    """Count what was in the log, and say what was made of it."""
+    """Count what the log contained, and say how it was used."""
     n_states, n_actions, n_used = len(rows.state_labels), len(rows.action_labels), int(rows.good.sum())
     n_visited = int((visits > 0).sum())
     n_possible = n_states * n_actions if rows.feasible is None else len(rows.feasible)

@@ -1,8 +1,9 @@
-"""Labels: the states and actions that the values of columns stand for, or what is wrong with a value.
+"""Labels: the states and actions that values stand for, or what is wrong with a value.
 
-A label is a whole number or a text. What a column holds is what most of its entries are: among
-whole numbers the text "12 pcs" is a fault, among texts the number 40 is the text "40". Faults are
-found per distinct value and come with their reasons, so that rows can be counted and listed.
+A label is a whole number or a text. The majority of a column's entries decides which of the two
+the column holds: among whole numbers the text "12 pcs" is a fault, among texts the number 40 is
+the text "40". Faults are found per distinct value and come with their reasons, so that bad rows
+can be counted and listed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ MISSING = "is missing"
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A column, understood.
+    """A column with the labels of its values.
 
     Attributes:
         column: the column.
-        labels: the label of each of its values, `None` where there is none.
-        faults: for each value what is wrong with it, "" for nothing.
+        labels: the label of each of its values; `None` for a faulty value.
+        faults: for each value, what is wrong with it; "" if nothing is.
     """
 
     column: Column
@@ -38,7 +39,7 @@ class Labelled:
     faults: list[str]
 
     def kinds_of_fault(self) -> list[str]:
-        """Return what is wrong with values of this column: that they are missing always comes first."""
+        """Return what is wrong with values of this column; "is missing" always comes first."""
         return list(dict.fromkeys([MISSING, *(fault for fault in self.faults if fault)]))
 
     def rows_with(self, fault: str) -> NDArray[np.bool_]:
@@ -46,22 +47,23 @@ class Labelled:
         return self.column.spread([found == fault for found in self.faults], fault == MISSING)
 
     def negative_rows(self) -> NDArray[np.bool_]:
-        """Return which rows have a number below zero as their label."""
+        """Return which rows have a negative number as their label."""
         return self.column.spread([isinstance(label, int) and label < 0 for label in self.labels], False)
 
     def labels_in(self, rows: NDArray[np.bool_]) -> set[Label | None]:
-        """Return the labels that occur in some rows."""
+        """Return the labels that occur in the given rows."""
         return {self.labels[code] for code in np.unique(self.column.codes[rows])}
 
     def numbers(self, places: Mapping[Label | None, int]) -> IntArray:
-        """Return the place of each row's label, -1 where it has none."""
+        """Return the place of each row's label; -1 where the row has none."""
         return self.column.spread([places.get(label, -1) for label in self.labels], -1)
 
 
 def label_columns(columns: list[Column], given: tuple[Label, ...] | None = None) -> list[Labelled]:
     """Label the values of columns that share their labels, such as states and next states.
 
-    They share one decision, too: whole numbers or texts. `given` labels decide it for them.
+    Whether they hold whole numbers or texts is decided for all of them together, by the `given`
+    labels if there are any.
 
     >>> (column,) = label_columns([column_of_objects("stock", [3, "3.0", "12 pcs", None, 5])])
     >>> column.labels, column.faults
@@ -83,7 +85,7 @@ def label_columns(columns: list[Column], given: tuple[Label, ...] | None = None)
 
 
 def given_labels(name: str, labels: Iterable[Any] | None) -> tuple[Label, ...] | None:
-    """Check the labels that the user hands in: all whole numbers or all texts, none twice."""
+    """Check the labels that the user gives: all whole numbers or all texts, none twice."""
     if labels is None:
         return None
     if isinstance(labels, str) or not isinstance(labels, Iterable):
@@ -97,7 +99,7 @@ def given_labels(name: str, labels: Iterable[Any] | None) -> tuple[Label, ...] |
 
 
 def _label(column: Column, means: list[int | float | str | None], numbers: bool, known: set[Label] | None) -> Labelled:
-    """Label the values of a column that holds numbers or texts, of which only those known exist."""
+    """Label the values of a column of numbers or texts; only known labels are valid, if given."""
     judged = [_judge(value, what, numbers, known) for value, what in zip(column.values, means, strict=True)]
     return Labelled(column, [label for label, _ in judged], [fault for _, fault in judged])
 

@@ -1,4 +1,4 @@
-"""What was in a log and what was made of it."""
+"""The report on a log: what it contained and how it was used."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ THIN = 10  # pairs seen less often than this are reported: their rows of P̂ are
 
 @dataclass(frozen=True)
 class LogReport:
-    """What was in a log and what was made of it. `print` it.
+    """What a log contained and how it was used; `print` it.
 
     Attributes:
         n_rows: rows of the log.
-        n_used: the good ones among them.
-        bad: the others by reason. Their counts add up to n_rows - n_used: a row with several faults counts
-            for the first.
+        n_used: good rows.
+        bad: the bad rows by reason. Their counts add up to n_rows - n_used: a row with several
+            faults counts for the first.
         n_states: states of the model.
         n_actions: actions of the model.
         n_visited: pairs that were seen.
         n_thin: pairs that were seen fewer than `THIN` times.
         n_unvisited: pairs that exist and were not seen.
-        unvisited: what was decided about these.
-        ends: states that were never left, and stay where they are.
+        unvisited: what was assumed about the pairs that were not seen.
+        ends: states that were never left; they are absorbing.
         initial: where the initial distribution comes from.
         expert: how the expert was estimated.
         n_episodes: episodes whose beginning is known; `None` where the log has no episodes.
-        n_behind_gaps: good rows behind the first gap of their episode: they count for the model and the
-            policy only.
+        n_behind_gaps: good rows after the first gap of their episode; they count only for the
+            model and the policy.
     """
 
     n_rows: int
@@ -49,7 +49,7 @@ class LogReport:
     n_behind_gaps: int
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the report as a table: what, how much."""
+        """Return the report as a table of names and numbers."""
         table = [("rows", f"{self.n_rows:,}"), ("used", f"{self.n_used:,}")]
         table += [(f"left out: {kind.reason}", f"{kind.count:,} ({kind.where})") for kind in self.bad]
         table += [
@@ -69,6 +69,6 @@ class LogReport:
         return table
 
     def __str__(self) -> str:
-        """Return the table, one line each."""
+        """Return the table as text, with one line per entry."""
         width = max(len(what) for what, _ in self.rows())
         return "\n".join(f"{what:<{width}}  {number}" for what, number in self.rows())

@@ -1,9 +1,9 @@
-"""Rows of a log: which are bad and why, the numbers of the good ones' states and actions, and the order of episodes.
+"""The rows of a log: which are bad and why, and the good ones as indices and episodes.
 
-A row is bad for the first reason that applies, in the order of the columns. Labels that only bad
-rows have get no number. Within an episode rows go by their time, or as they come; an episode
-counts up to its first gap: a bad row, or a row that does not begin in the state in which the one
-before ended.
+A row is bad for the first reason that applies, in the order of the columns. Labels that occur
+only in bad rows get no number. The rows of an episode are ordered by time, or, without times, as
+they come. An episode counts up to its first gap: a bad row, or a row that does not begin in the
+state in which the previous row ended.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rlfd_gym.experts.demonstrations import Demonstrations
 from rlfd_gym.experts.logs.columns import Column, Table
 from rlfd_gym.experts.logs.labels import Label, Labelled, label_columns
 
-LISTED = 5  # how many of many things are listed
-MOST_INDICES = 100_000_000  # an index above is no index but a label
+LISTED = 5  # at most that many things are listed
+MOST_INDICES = 100_000_000  # a larger number is a label, not an index
 
 LabelPairs = set[tuple[Label | None, Label | None]]
 
@@ -33,7 +33,7 @@ class BadRows:
     Attributes:
         reason: what is wrong with them.
         count: how many there are.
-        first: the first few: lines of a text file counted from 1, rows elsewhere counted from 0.
+        first: the first few: lines of a text file, counted from 1, or rows, counted from 0.
         unit: "line" or "row".
     """
 
@@ -44,29 +44,31 @@ class BadRows:
 
     @property
     def where(self) -> str:
-        """The first few, named."""
+        """The first few of them, as text."""
         return f"{self.unit} {', '.join(map(str, self.first))}{', …' if self.count > len(self.first) else ''}"
 
     def __str__(self) -> str:
-        """Say what, how many and where."""
+        """Say what is wrong, how often and where."""
         return f"{self.reason}, {self.count} ({self.where})"
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows as indices, which of them are good, and the order of episodes where there are any.
+    """All rows as indices, which of them are good, and the order of the episodes, if any.
 
     Attributes:
         states: the number of each row's state, -1 in bad rows.
         actions: the number of each row's action, -1 in bad rows.
         next_states: the number of each row's next state, -1 in bad rows.
         good: which rows are good.
-        bad: the others, by reason.
+        bad: the bad rows, by reason.
         state_labels: the label of each state.
         action_labels: the label of each action.
         episodes: the episode of each row; `None` where the log has none.
-        order: rows, good or bad, by episode and time; without those of unknown place, and without repetitions.
-        feasible: the pairs that exist, as state · n_actions + action, ascending; `None` where nobody said.
+        order: rows, good or bad, by episode and time, without repetitions and without rows whose
+            episode or time is unknown; `None` where the log has no episodes.
+        feasible: the pairs that exist, as state · n_actions + action, ascending; `None` if they
+            were not given.
     """
 
     states: IntArray
@@ -87,29 +89,32 @@ class Rows:
 
 
 class Faults:
-    """Which rows of a table are bad, and why: a row with several faults counts for the one blamed first."""
+    """A record of which rows of a table are bad, and why.
+
+    A row with several faults counts for the one blamed first.
+    """
 
     def __init__(self, table: Table) -> None:
-        """Start with the rows that the file itself spoils."""
+        """Start with the rows that are malformed in the file."""
         self.table = table
         self._reasons: list[str] = []
-        self._fault = np.zeros(len(table.rows), dtype=np.int64)  # which of the reasons, from 1; 0 for none
+        self._fault = np.zeros(len(table.rows), dtype=np.int64)  # the number of the reason, from 1; 0 for none
         malformed = np.zeros(len(table.rows), dtype=bool)
         malformed[list(table.malformed)] = True
         self.blame(malformed, "another number of fields than the header")
 
     @property
     def good(self) -> NDArray[np.bool_]:
-        """The rows that nobody has blamed so far."""
+        """The rows that have not been blamed so far."""
         return self._fault == 0
 
     def blame(self, rows: NDArray[np.bool_], reason: str) -> None:
-        """Call rows bad for a reason, unless they are bad already."""
+        """Mark rows as bad for a reason, unless they are bad already."""
         self._reasons.append(reason)
         self._fault[rows & self.good] = len(self._reasons)
 
     def bad_rows(self) -> tuple[BadRows, ...]:
-        """Return the bad rows by reason, in the order of the blaming."""
+        """Return the bad rows by reason, in the order in which they were blamed."""
         found = [(reason, np.flatnonzero(self._fault == k)) for k, reason in enumerate(self._reasons, 1)]
         return tuple(
             BadRows(reason, len(rows), tuple(self.table.rows[rows[:LISTED]].tolist()), self.table.unit)
@@ -126,21 +131,22 @@ def clean(
     known_actions: tuple[Label, ...] | None,
     known_pairs: LabelPairs | None,
 ) -> Rows:
-    """Sort the good rows from the bad, and number their labels.
+    """Separate the good rows from the bad ones, and number their labels.
 
-    `indices` says that numbers are indices: none is negative, and those that do not occur exist nevertheless.
+    With `indices`, numbers are indices: negative ones are bad, and all numbers up to the largest
+    exist, whether they occur or not.
     """
     columns, faults = table.columns, Faults(table)
     state, following = label_columns([columns["state"], columns["next_state"]], known_states)
     (action,) = label_columns([columns["action"]], known_actions)
 
-    # Bad are rows without a state, an action or a next state,
+    # Rows without a state, an action or a next state are bad,
     for labelled in (state, action, following):
         _blame_values(labelled, indices, faults)
-    # rows whose action does not exist in their state,
+    # and so are rows whose action does not exist in their state,
     if known_pairs is not None:
         _blame_pairs(state, action, known_pairs, faults)
-    # and rows whose place in an episode is not known.
+    # and rows whose place in an episode is unknown.
     episodes = order = None
     if "episode" in columns:
         episodes, order = _in_order(columns["episode"], columns.get("time"), faults)
@@ -174,19 +180,20 @@ def episodes_of(rows: Rows) -> Demonstrations:
     order = rows.order
     episode, good, state = rows.episodes[order], rows.good[order], rows.states[order]
 
-    # A gap is a bad row, or one that does not begin where the row before it ended.
+    # A gap is a bad row, or a row that does not begin where the previous row ended.
     first = np.append(True, episode[1:] != episode[:-1])
     arrives = np.append(-1, rows.next_states[order][:-1])
     gap = ~good | (~first & (state != arrives))
 
-    # A row is kept if its episode has had no gap: as many so far as before the episode's first row.
+    # A row is kept if its episode has had no gap so far: if there have been as many gaps as
+    # before the episode's first row.
     gaps = np.cumsum(gap)
     whole = gaps - np.maximum.accumulate(np.where(first, gaps - gap, 0)) == 0
     kept = order[whole]
     if not len(kept):
         raise ValueError("transitions: every episode begins with a bad row, so none can be used; leave out episode")
     lengths = np.unique(rows.episodes[kept], return_counts=True)[1]
-    unknown = np.zeros(len(lengths), dtype=bool)  # logs do not tell whether an end was final
+    unknown = np.zeros(len(lengths), dtype=bool)  # logs do not say whether an end was final
     return Demonstrations(rows.states[kept], rows.actions[kept], rows.next_states[kept], lengths, unknown)
 
 
@@ -217,8 +224,11 @@ def _blame_pairs(state: Labelled, action: Labelled, known: LabelPairs, faults: F
 
 
 def _in_order(episode: Column, time: Column | None, faults: Faults) -> tuple[IntArray, IntArray]:
-    """Return each row's episode, and the rows by episode and time; blame rows without them, and repetitions."""
-    # Episodes are told apart by what their values mean: 7 and "7.0" are one.
+    """Return each row's episode, and the rows by episode and time.
+
+    Rows without an episode or a time are blamed, and so are repetitions.
+    """
+    # Episodes are told apart by what their values mean: 7 and "7.0" are the same.
     means = episode.meanings()
     number = {what: k for k, what in enumerate(dict.fromkeys(means))}
     codes = episode.spread([number[what] for what in means], -1)
@@ -232,7 +242,8 @@ def _in_order(episode: Column, time: Column | None, faults: Faults) -> tuple[Int
     faults.blame(np.isnan(moments), f"{time.name} is missing or neither a number nor an ISO date")
     known &= ~np.isnan(moments)
 
-    # The sort is stable: of good rows with one time, the first one in the log comes first, and the others repeat it.
+    # The sort is stable: of good rows with the same time, the one that is first in the log
+    # comes first, and the others repeat it.
     order = np.lexsort((moments, codes))
     candidates = order[faults.good[order]]
     same = (np.diff(codes[candidates]) == 0) & (np.diff(moments[candidates]) == 0)
@@ -246,7 +257,10 @@ def _in_order(episode: Column, time: Column | None, faults: Faults) -> tuple[Int
 def _numbered(
     columns: list[Labelled], good: NDArray[np.bool_], known: tuple[Label, ...] | None, indices: bool
 ) -> tuple[tuple[Label, ...], list[IntArray]]:
-    """Return all labels in order, and for each column each row's number among them; -1 in rows that are not good."""
+    """Return all labels in order, and for each column the number of each row's label.
+
+    The number is -1 in rows that are not good.
+    """
     if known is None:
         used = set().union(*(labelled.labels_in(good) for labelled in columns))
         whole = [label for label in used if isinstance(label, int)]
@@ -262,7 +276,7 @@ def _numbered(
 
 
 def _pair_keys(pairs: LabelPairs, states: tuple[Label, ...], actions: tuple[Label, ...]) -> IntArray:
-    """Return the pairs whose labels have numbers as state · n_actions + action, ascending."""
+    """Return the pairs whose labels have numbers, as state · n_actions + action, ascending."""
     state_places = {label: k for k, label in enumerate(states)}
     action_places = {label: k for k, label in enumerate(actions)}
     inside = [(s, a) for s, a in pairs if s in state_places and a in action_places]
