@@ -265,9 +265,9 @@ class _SmdSteps:
     The difference is the time of the steps, without the set-up.
     """
 
-    def __init__(self, problem: RLfDProblem | HullProblem, window: int, record_every: int | None = None) -> None:
+    def __init__(self, problem: RLfDProblem, window: int, record_every: int | None = None) -> None:
         largest = 2 * problem.n_pairs / (1 - problem.discount)
-        steps = (*[1e-2] * (len(problem.STEPS) - 1), 0.5 / largest)  # the largest η_μ that the theorem allows
+        steps = (*[1e-2] * (len(problem.theorem.names) - 1), 0.5 / largest)  # the largest η_μ that the theorem allows
         self.window, self.few, self.many = window, np.inf, np.inf
         start = solve_smd(problem, n_iterations=10_000, step_size=steps, record_every=record_every)
         self.solve = partial(solve_smd, problem, step_size=steps, record_every=record_every, initial=start)
@@ -325,7 +325,7 @@ def exact() -> Iterator[Line]:
 
 def exact_large() -> Iterator[Line]:
     """Time the matrix-free method against PIQP on the same problems, and on a million pairs."""
-    solve_exact(_learning_problem(30, 0.95), "first-order")  # compile
+    solve_exact(_learning_problem(30, 0.95), "matrix-free")  # compile
     for discount in (0.7, 0.95):
         problem = _learning_problem(250, discount)
         solutions: list[Solution] = []
