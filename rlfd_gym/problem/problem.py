@@ -189,6 +189,16 @@ class RLfDProblem(Problem):
         return Point(x, u, np.maximum(mu, 0.0))
 
     @property
+    def pair_states(self) -> IntArray:
+        """The state of each pair."""
+        return self.mdp.pair_states
+
+    @property
+    def row_starts(self) -> IntArray:
+        """Where the transitions of each pair begin in the tables."""
+        return self.mdp.transitions.indptr
+
+    @property
     def expert_vector(self) -> FloatArray:
         """The expert's occupancy, for the fingerprint."""
         return self.expert

@@ -65,6 +65,16 @@ class Problem(ABC):
         """The convergence theorem of Algorithm 1 for this problem."""
         return theorem_of(self.n_pairs, self.n_states, self.discount, self.belief)
 
+    @property
+    @abstractmethod
+    def pair_states(self) -> IntArray:
+        """The state of each pair."""
+
+    @property
+    def row_starts(self) -> IntArray:
+        """Where the transitions of each pair begin in the tables; 0 throughout without tables."""
+        return np.zeros(self.n_pairs + 1, dtype=np.int64)
+
     def second_moments(self, bound: str = "corrected") -> tuple[float, ...]:
         """Return the theorem's second moments: (v_cu, v_μ), or (v_w, v_u, v_μ) on a hull."""
         return self.theorem.second_moments(bound)

@@ -248,11 +248,9 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
     becomes the most likely one, among the states that the apprentice visits before and after the
     step. The `choices` of `select_alpha` are marked with the names of their rules.
 
-    >>> import gymnasium as gym, rlfd_gym
-    >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-    >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
-    >>> problem = rlfd_gym.RLfDProblem(env.mdp, expert, env.cost_for(4, 2, 14))
-    >>> path = rlfd_gym.alpha_path(problem, n_points=5)
+    >>> import rlfd_gym
+    >>> from rlfd_gym.problem import examples
+    >>> path = rlfd_gym.alpha_path(examples.inventory(), n_points=5)
     >>> plot_path(path, [rlfd_gym.select_alpha(path, "l-curve")]).axes[0].get_xscale()
     'log'
     """

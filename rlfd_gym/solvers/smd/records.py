@@ -15,7 +15,7 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._compiled import aligned
 from rlfd_gym.beliefs import Hull
 from rlfd_gym.beliefs.near_prior import L2
-from rlfd_gym.problem import BlackBoxProblem, Point, Problem, RLfDProblem
+from rlfd_gym.problem import Point, Problem, RLfDProblem
 from rlfd_gym.solvers.smd.alias import distribution_table, row_tables
 from rlfd_gym.solvers.smd.intrinsics import FAN
 from rlfd_gym.solvers.smd.tree import tree_shape
@@ -128,19 +128,14 @@ def constants_of(problem: Problem, etas: tuple[float, ...]) -> Constants:
     )
 
 
-def start(problem: RLfDProblem | BlackBoxProblem, point: Point) -> Run:
+def start(problem: Problem, point: Point) -> Run:
     """Start a run at a point."""
     from rlfd_gym.solvers.smd.kernels import flush  # here, because that module imports this one
 
-    # What does not change: where each pair belongs, its prior, its alias table (a simulator has
-    # none).
-    if isinstance(problem, RLfDProblem):
-        pair_states, row_starts = problem.mdp.pair_states, problem.mdp.transitions.indptr
-    else:
-        pair_states, row_starts = problem.pair_states, np.zeros(problem.n_pairs + 1, dtype=np.int64)
+    # What does not change: each pair's state, prior and alias table (a simulator has none).
     pairs, states = aligned(problem.n_pairs, PAIR), aligned(problem.n_states, STATE)
-    pairs["prior"], pairs["state"] = problem.prior, pair_states
-    pairs["row"], pairs["row_length"] = row_starts[:-1], np.diff(row_starts)
+    pairs["prior"], pairs["state"] = problem.prior, problem.pair_states
+    pairs["row"], pairs["row_length"] = problem.row_starts[:-1], np.diff(problem.row_starts)
     # The iterate, with all sums empty.
     basis = problem.belief.basis if isinstance(problem.belief, Hull) else None
     pairs["x"] = point.x if basis is None else 0.0

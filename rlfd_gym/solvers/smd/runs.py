@@ -1,8 +1,8 @@
 """Runs of Algorithm 1: what each does, where it stands, and their sum.
 
 A `Checkpoint` is the run itself with its random generator: a copy of it continues exactly, to the
-bit. Runs are made in batches, whose sums are added in order, so that the result does not depend on
-how many run at a time.
+bit (without a model, as far as the oracle's own draws allow). Runs are made in batches, whose sums
+are added in order, so that the result does not depend on how many run at a time.
 
 Ctrl-C stops a solve. If one run is made at a time, the answer is what there is by then: all runs
 that are complete, or if there is none, the beginning of the first. In a parallel solve Ctrl-C
