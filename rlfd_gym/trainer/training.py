@@ -52,13 +52,13 @@ def train_smd(
     if before is not None:
         begun = before.stats["n_runs"]
         if n_runs is not None and n_runs != begun:
-            raise ValueError(f"n_runs is {n_runs}, but training goes on with the {begun} runs of the first call")
+            raise ValueError(f"n_runs is {n_runs}, but training continues with the {begun} runs of the first call")
         runs = begun
     keep = keeps_runs(problem, runs)
     if before is not None and not before.state.runs:
         why = "an older rlfd_gym saved the trainer, without its runs; set_demonstrations() starts anew"
         why = why if keep else f"{runs} runs of this size are too large to be kept"
-        raise RuntimeError(f"training cannot go on: {why}")
+        raise RuntimeError(f"training cannot continue: {why}")
     if interval == 0 or not keep:
         interval = steps
     promise = problem.accuracy(steps) if before is None and settings.step_size is None else None

@@ -206,7 +206,7 @@ def test_a_file_of_version_1_is_loaded_without_its_runs(saved, inventory, carefu
     assert again.solution.stats == trainer.solution.stats
     assert (again.solution.state.last.x == trainer.solution.state.last.x).all()
     assert again.solution.history.iteration.tolist() == trainer.solution.history.iteration.tolist()
-    with pytest.raises(RuntimeError, match="training cannot go on: an older rlfd_gym saved the trainer"):
+    with pytest.raises(RuntimeError, match="training cannot continue: an older rlfd_gym saved the trainer"):
         again.train(QUICK)
     again.set_demonstrations(careful)
     again.train(QUICK)

@@ -64,7 +64,7 @@ def test_runs_too_large_to_keep_are_made_in_one_part_and_cannot_continue(make, i
     trainer.train(QUICK, callback=seen.append)
     assert seen == [QUICK]
     np.testing.assert_array_equal(trainer.solution.cost, kept.solution.cost)
-    with pytest.raises(RuntimeError, match="training cannot go on: 1 runs of this size are too large to be kept"):
+    with pytest.raises(RuntimeError, match="training cannot continue: 1 runs of this size are too large to be kept"):
         trainer.train(QUICK)
 
 
@@ -74,7 +74,7 @@ def test_runs_are_averaged_and_their_number_cannot_change(make, inventory, caref
     assert trainer.solution.stats["n_runs"] == 3
     trainer.train(2000)
     assert trainer.solution.stats["n_runs"] == 3
-    with pytest.raises(ValueError, match="n_runs is 2, but training goes on with the 3 runs"):
+    with pytest.raises(ValueError, match="n_runs is 2, but training continues with the 3 runs"):
         trainer.train(2000, n_runs=2)
 
 
