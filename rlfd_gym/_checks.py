@@ -7,7 +7,7 @@ was passed and what was expected.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -137,11 +137,21 @@ def as_array(name: str, values: Any, dtype: Any = None) -> NDArray[Any]:
         raise TypeError(f"{name} must be an array: {error}") from None
 
 
-def lock(thing: object) -> None:
-    """Make the arrays of a frozen object read-only, after it was made or unpickled."""
-    for value in vars(thing).values():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
+class Locked:
+    """The base of frozen dataclasses whose arrays cannot be written to, also after unpickling."""
+
+    def _fill(self, **values: Any) -> None:
+        """Set the fields, and make their arrays read-only: those of sparse matrices, too."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+            sparse = getattr(value, "format", None) == "csr"
+            for array in (value.data, value.indices, value.indptr) if sparse else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restore the fields: unpickling makes their arrays writeable."""
+        self._fill(**state)
 
 
 def discount_factor(value: Any) -> float:

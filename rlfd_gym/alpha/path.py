@@ -44,6 +44,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
@@ -136,6 +137,8 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         True
     """
     _checks.instance("problem", problem, RLfDProblem, "the path needs exact solutions")
+    if not isinstance(problem.belief, NearPrior):
+        raise TypeError(f"problem must have the belief NearPrior for a path, got {type(problem.belief).__name__}")
     if problem.regulariser != "l2":
         raise ValueError(f'problem must have regulariser="l2" for a path, got {problem.regulariser!r}')
     if alphas is None:

@@ -29,7 +29,7 @@ SomeBelief = TypeVar("SomeBelief", bound="Belief")
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Belief(ABC):
+class Belief(_checks.Locked, ABC):
     """A set of possible costs, with a penalty for each.
 
     Attributes:
@@ -89,14 +89,3 @@ class Belief(ABC):
 
     def _not_for_algorithm_1(self) -> TypeError:
         return TypeError(f"Algorithm 1 has no estimator for the belief {type(self).__name__}; use another solver")
-
-    def _fill(self, **values: Any) -> None:
-        """Set the fields of the frozen dataclass and lock their arrays."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        _checks.lock(self)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
-        self.__dict__.update(state)
-        _checks.lock(self)

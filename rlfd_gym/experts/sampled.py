@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,7 @@ from rlfd_gym.experts.demonstrations import Demonstrations, check_known, check_t
 
 
 @dataclass(frozen=True, eq=False)
-class SampledExpert:
+class SampledExpert(_checks.Locked):
     """An expert's observed transitions, each with its weight, such as (1-γ)γᵗ for time t.
 
     Args:
@@ -47,14 +46,7 @@ class SampledExpert:
         )
         if _checks.nonnegative("weights", chances).sum() <= 0:
             raise ValueError("weights must not all be zero")
-        for name, value in (columns | {"weights": chances / chances.sum()}).items():
-            object.__setattr__(self, name, value)
-        _checks.lock(self)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
-        self.__dict__.update(state)
-        _checks.lock(self)
+        self._fill(**columns, weights=chances / chances.sum())
 
 
 def sampled_expert(

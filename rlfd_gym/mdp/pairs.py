@@ -9,9 +9,7 @@ over pairs, it takes a table, too: `pairs` turns either into a vector.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +19,7 @@ from rlfd_gym._checks import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(_checks.Locked):
     """The feasible pairs of an environment.
 
     Attributes:
@@ -64,7 +62,7 @@ class Pairs:
         states, actions = np.nonzero(mask)
         starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
         pairs = cls(states, actions, mask.shape[0], mask.shape[1], starts)
-        _checks.lock(pairs)
+        pairs._fill(**vars(pairs))
         return pairs
 
     @property
@@ -167,11 +165,6 @@ class Pairs:
     def uniform_policy(self) -> FloatArray:
         """Return the policy that takes every feasible action with the same probability."""
         return 1.0 / np.diff(self.state_starts)[self.pair_states]
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
-        self.__dict__.update(state)
-        _checks.lock(self)
 
 
 def state_starts(states: IntArray, actions: IntArray, n_states: int) -> IntArray:

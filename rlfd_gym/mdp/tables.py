@@ -21,7 +21,6 @@ This module imports neither Gymnasium nor torch nor imitation.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -254,26 +253,6 @@ class TabularMDP(Pairs):
     def expected_cost(self, policy: ArrayLike, cost: ArrayLike) -> float:
         """Return ρ_c(π) = <ν₀, V> = <μ, c>, the normalised discounted cost of a policy."""
         return float(self.initial @ self.value_of(policy, cost))
-
-    def _fill(self, **values: Any) -> None:
-        """Set the fields of the frozen dataclass and lock their arrays."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        p = self.transitions
-        for array in (
-            p.data,
-            p.indices,
-            p.indptr,
-            self.pair_states,
-            self.pair_actions,
-            self.initial,
-            self.state_starts,
-        ):
-            array.flags.writeable = False
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
-        self._fill(**state)
 
 
 def _transition_matrix(transitions: Any) -> sp.csr_array:

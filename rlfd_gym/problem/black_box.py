@@ -111,14 +111,7 @@ class BlackBoxProblem(Problem):
             "state_starts": pairs.state_starts,
             "expert_pairs": pairs.pair_index(expert.states, expert.actions),
         }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        _checks.lock(self)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
-        self.__dict__.update(state)
-        _checks.lock(self)
+        self._fill(**values)
 
     @property
     def pair_states(self) -> IntArray:

@@ -31,7 +31,6 @@ is in `rlfd_gym.problem.theorem`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,24 +100,18 @@ class RLfDProblem(Problem):
         _checks.one_of("regulariser", regulariser, NORMS)
         if belief is None:
             belief = near_prior(prior, alpha, regulariser, mdp.n_pairs)
-        elif prior is not None or alpha != 0:
-            raise ValueError("belief and prior exclude each other: give the prior and its alpha to the belief")
+        elif prior is not None or alpha != 0 or regulariser != "l2":
+            raise ValueError("belief and prior exclude each other: give the prior, its alpha and norm to the belief")
         elif not isinstance(belief, Belief):
             raise TypeError(f"belief must be a Belief of rlfd_gym.beliefs, got {type(belief).__name__}")
-        for name, value in {"mdp": mdp, "expert": mu, "belief": belief.over(mdp)}.items():
-            object.__setattr__(self, name, value)
-        for name in ("n_pairs", "n_states", "discount", "state_starts"):
-            object.__setattr__(self, name, getattr(mdp, name))
-        _checks.lock(self)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the fields and lock the arrays again: unpickling makes them writeable."""
-        self.__dict__.update(state)
-        _checks.lock(self)
+        sizes = {name: getattr(mdp, name) for name in ("n_pairs", "n_states", "discount", "state_starts")}
+        self._fill(mdp=mdp, expert=mu, belief=belief.over(mdp), **sizes)
 
     def with_belief(self, belief: Belief) -> RLfDProblem:
-        """Return the same problem under another belief."""
-        return RLfDProblem(self.mdp, self.expert, belief=belief)
+        """Return the same problem, with the same expert to the bit, under another belief."""
+        problem = object.__new__(RLfDProblem)
+        problem._fill(**vars(self) | {"belief": belief.over(self.mdp)})
+        return problem
 
     def with_alpha(self, alpha: float) -> RLfDProblem:
         """Return the same problem with another α."""

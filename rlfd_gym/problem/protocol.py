@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief
 from rlfd_gym.beliefs.hull import in_simplex
@@ -28,7 +29,7 @@ class Point(NamedTuple):
     occupancy: FloatArray
 
 
-class Problem(ABC):
+class Problem(_checks.Locked, ABC):
     """The base class of the problems that Algorithm 1 solves.
 
     Attributes:

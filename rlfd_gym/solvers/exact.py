@@ -35,7 +35,7 @@ import warnings
 import numpy as np
 
 from rlfd_gym import _checks
-from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.beliefs import Hull, NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers import lp, matrix_free, qp
@@ -69,7 +69,8 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
     """
     belief = _checks.instance("problem", problem, RLfDProblem).belief
     if not isinstance(belief, NearPrior):
-        raise TypeError(f"solve_exact takes the belief NearPrior, got {type(belief).__name__}; see solve_smd and lpal")
+        hint = "; see solve_smd and lpal" if isinstance(belief, Hull) else ""
+        raise TypeError(f"solve_exact takes the belief NearPrior, got {type(belief).__name__}{hint}")
     method = "matrix-free" if method == "first-order" else method
     _checks.one_of(f'with regulariser="{problem.regulariser}", method', method, METHODS[problem.regulariser])
     best = Incumbent(problem)

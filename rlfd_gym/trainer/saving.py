@@ -184,6 +184,11 @@ def _unpack(
         etas = tuple(_checks.number("step_sizes", eta, 0.0) for eta in header["step_sizes"])
         state = SmdState(etas, _unpack_runs(header, arrays, problem), last, problem.fingerprint())
     vectors = {name: _vector(arrays, f"solution.{name}", size) for name, size in sizes.items()}
+    if state is not None and state.runs:
+        _check_averages(state, (vectors["cost"], vectors["value"], vectors["occupancy"]))
+    for name in ("upper", "lower"):
+        if not isinstance(header[name], float):
+            raise TypeError(f"{name} must be a number, got {header[name]!r}")
     solution = Solution(
         **vectors,  # type: ignore[arg-type]
         **{name: header[name] for name in NUMBERS},
@@ -241,10 +246,19 @@ def _check_run(run: Run, count: int) -> None:
     tree.reshape(-1)[: len(pairs)] = run.weights
     tree_rebuild(tree, run.levels)
     finite = [pairs[name] for name in ("x", "x_sum", "mu_sum", "clock")] + [run.state_buffer, run.tree, run.clock]
-    if not all(np.isfinite(values).all() for values in finite) or np.isnan(pairs["log_weight"]).any():
+    if not all(np.isfinite(values).all() for values in finite) or not (pairs["log_weight"] < np.inf).all():
         raise ValueError("runs: there are numbers that are not finite")
     if run.tree.min() < 0 or not np.allclose(run.tree, tree, rtol=SAME_SUMS, atol=0) or run.steps != count:
         raise ValueError(f"runs: the weights do not add up, or a run has {run.steps} steps instead of {count}")
+
+
+def _check_averages(state: SmdState, answer: tuple[FloatArray, ...]) -> None:
+    """Refuse runs whose averages are not the solution that was saved with them."""
+    with np.errstate(all="ignore"):  # nonsense may overflow; it is refused all the same
+        points = [checkpoint.average for checkpoint in state.runs]
+    for saved, column in zip(answer, zip(*points, strict=True), strict=True):
+        if not np.allclose(np.mean(column, axis=0), saved, rtol=SAME_SUMS, atol=SAME_SUMS):
+            raise ValueError("runs: their averages are not the solution")
 
 
 def _from_version_1(header: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:

@@ -66,9 +66,12 @@ class Settings:
         _checks.one_of("discounting", self.discounting, DISCOUNTINGS)
         _checks.one_of("regulariser", self.regulariser, NORMS)
         object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1))
+        _checks.integer("n_jobs", self.n_jobs, -(2**31))
         steps: Any = self.step_size
         if isinstance(steps, list):  # as JSON has it
             object.__setattr__(self, "step_size", tuple(steps))
+        for eta in steps if isinstance(steps, (list, tuple)) else () if steps is None else (steps,):
+            _checks.number("step_size", eta, 0.0)
         if self.alpha is not None and not isinstance(self.alpha, str):
             object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
 

@@ -25,6 +25,7 @@ from strategies import (
 
 from rlfd_gym import RLfDProblem
 from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.problem import HullProblem
 
 
 def test_the_lagrangian_by_hand():
@@ -251,3 +252,14 @@ def test_a_pickled_problem_is_locked_with_all_its_parts():
     problem = pickle.loads(pickle.dumps(one_state()))
     for array in (problem.expert, problem.prior, problem.belief.prior, problem.mdp.initial, problem.state_starts):
         assert not array.flags.writeable
+
+
+@given(seeds)
+def test_another_belief_leaves_the_expert_as_it_is_to_the_bit(seed):
+    rng = np.random.default_rng(seed)
+    problem = make_problem(seed % 10**6)
+    counts = rng.multinomial(30, problem.expert / problem.expert.sum())
+    problem = RLfDProblem(problem.mdp, counts / 30, problem.prior, 0.1)
+    for other in (problem.with_alpha(0.1), HullProblem(problem, np.eye(problem.n_pairs))):
+        np.testing.assert_array_equal(other.expert, problem.expert)
+    assert problem.with_alpha(0.1).fingerprint() == problem.fingerprint()

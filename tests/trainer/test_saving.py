@@ -325,6 +325,23 @@ def exact_with_remarks(problem):
     return replace(solve_exact(problem), stats={"remark": "mine", "seconds": np.float64(0.5), "problem": problem})
 
 
+SPOILT_RUNS = {
+    "an empty tree": lambda arrays: arrays["runs.tree"].fill(0.0),
+    "reversed pairs": lambda arrays: arrays.update({"runs.pair_buffer": arrays["runs.pair_buffer"][:, ::-1].copy()}),
+    "another clock": lambda arrays: arrays["runs.clock"].__setitem__((0, 1), 1e300),
+    "no sums": lambda arrays: arrays["runs.state_buffer"].fill(0.0),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT_RUNS)
+def test_runs_whose_averages_are_not_the_solution_are_refused(saved, inventory, quiet, name):
+    from rlfd_gym import RLfDTrainer
+
+    path = rewritten(saved[1], lambda header, arrays: SPOILT_RUNS[name](arrays))
+    with pytest.raises(ValueError, match=r"trainer\.npz cannot be loaded"):
+        RLfDTrainer.load(path, inventory, custom_logger=quiet)
+
+
 def test_of_a_solver_that_is_a_function_the_name_is_saved(make, inventory, careful, guess, tmp_path, quiet):
     from rlfd_gym import RLfDTrainer
 

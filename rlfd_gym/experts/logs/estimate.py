@@ -56,7 +56,7 @@ EXPERTS = ("episodes", "policy")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Log:
+class Log(_checks.Locked):
     """What was read from a log: the model, the expert, and the user's words for both.
 
     Attributes:
@@ -81,7 +81,7 @@ class Log:
 
     def __post_init__(self) -> None:
         """Lock the arrays."""
-        _checks.lock(self)
+        self._fill(**vars(self))
 
     def __repr__(self) -> str:
         """Say in one line how large the log and its model are."""

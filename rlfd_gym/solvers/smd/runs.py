@@ -93,6 +93,8 @@ class Total:
     mixes: bool = False
     """Whether x is a mixture."""
     finished: bool = True
+    partial: bool = False
+    """Whether it is the beginning of a single run."""
 
     def add(self, other: Total) -> None:
         """Add other runs, in place."""
@@ -146,7 +148,7 @@ def run_all(
     total = Total()
     for batch in batches:
         total.finished &= batch.finished
-        if batch.finished or not total.n_runs:  # after whole runs, the beginning of another does not count
+        if not (batch.partial and total.n_runs):  # whole runs are better than a beginning
             total.add(batch)
     if not total.n_runs:
         raise KeyboardInterrupt("interrupted before the first step")
@@ -232,6 +234,7 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
         if done == plan.steps or (done > 0 and not total.n_runs):
             recorded = run.steps // every - before // every if every else 0
             total.add_run(checkpoint, rows[:recorded], plan.keep)
+            total.partial = done < plan.steps
         if not total.finished:
             break
     return total

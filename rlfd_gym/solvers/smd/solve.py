@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,15 +111,24 @@ def solve_smd(
     record = 0 if record_every is None else _checks.integer("record_every", record_every, 1)
     history = History() if initial is None else initial.history
     # All runs make `every` steps, then the callback sees their average.
+    solution: Solution | None = None
     with _progress_bar(progress_bar, steps * len(runs)) as bar:
         for done in range(0, steps, every):
             plan = Plan(min(every, steps - done), etas, uniform_start=step_size is None, record_every=record, keep=keep)
-            total = run_all(problem, plan, runs, jobs, bar.update)
+            try:
+                total = run_all(problem, plan, runs, jobs, bar.update)
+            except KeyboardInterrupt:
+                if solution is None or jobs != 1:
+                    raise
+                return replace(solution, finished=False)
+            if solution is not None and total.n_runs < len(runs):  # all runs, up to the last callback
+                return replace(solution, finished=False)
             history = _history(plan, total, history)
             solution, runs = _solution(problem, plan, total, history), list(total.runs)
-            stopped = callback is not None and callback(solution) is False
-            if stopped or not solution.finished:
+            answer = None if callback is None else callback(solution)
+            if not solution.finished or (isinstance(answer, (bool, np.bool_)) and not answer):
                 break
+    assert solution is not None  # there is at least one step
     return solution
 
 

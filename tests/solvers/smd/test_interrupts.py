@@ -54,6 +54,28 @@ def test_an_interrupt_among_several_batches_keeps_whole_runs_and_their_history(p
     assert solution.history.iteration.tolist() == [5000, 10_000, 15_000, 20_000]
 
 
+def test_an_interrupt_in_a_later_batch_keeps_the_runs_of_that_batch_that_are_whole(problem, monkeypatch):
+    monkeypatch.setattr(runs, "BATCH_STEPS", 40_000)  # four runs to a batch
+    pressed_after(monkeypatch, Interrupter(75_000))
+    solution = solve_smd(problem, n_iterations=10_000, step_size=1e-2, n_runs=8)
+    assert not solution.finished
+    assert (solution.stats["n_runs"], solution.n_iterations) == (7, 10_000)
+
+
+def test_an_interrupt_between_callbacks_returns_all_runs_as_they_were_at_the_last_one(problem, monkeypatch):
+    seen = []
+    pressed_after(monkeypatch, Interrupter(35_000))
+    solution = solve_smd(
+        problem, n_iterations=50_000, step_size=1e-2, n_runs=3, callback=seen.append, callback_every=5000
+    )
+    assert not solution.finished
+    assert (solution.stats["n_runs"], solution.n_iterations) == (3, 10_000)
+    assert_same(solution, seen[-1])
+    monkeypatch.undo()
+    rest = solve_smd(problem, n_iterations=10_000, step_size=1e-2, initial=solution)
+    assert_same(rest, solve_smd(problem, n_iterations=20_000, step_size=1e-2, n_runs=3))
+
+
 def test_one_interrupt_ends_the_batches_that_have_not_begun_too(problem, monkeypatch):
     class Once(Interrupter):
         def update(self, steps):
