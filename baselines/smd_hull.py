@@ -27,14 +27,15 @@ from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.smd import solve_smd
 
 
-def solve_smd_hull(problem: RLfDProblem, basis: ArrayLike, n_iterations: int = 100_000, **options: Any) -> Solution:
+def solve_smd_hull(problem: RLfDProblem, basis: ArrayLike, *arguments: Any, **options: Any) -> Solution:
     """Solve RLfD_α over the hull of a basis; return the average of the iterates, over all runs.
 
     Args:
         problem: the learning problem, with the expert, and the prior if there is one.
         basis: C, (n_pairs, K), each column a cost in [-1, 1]; `scale_basis` makes it so.
-        n_iterations: T, the number of steps of each run.
-        options: those of `rlfd_gym.solve_smd`; here it takes three step sizes, (η_w, η_u, η_μ).
+        arguments: those of `rlfd_gym.solve_smd` after the problem, by place or by name. The step
+            sizes are three here, (η_w, η_u, η_μ).
+        options: the same by name.
 
     Returns:
         A `Solution` with `mixture` w and `cost` Cw. `upper` and `lower` bound the optimum over the
@@ -48,4 +49,4 @@ def solve_smd_hull(problem: RLfDProblem, basis: ArrayLike, n_iterations: int = 1
         >>> solution.mixture.shape, bool(solution.lower <= 0)
         ((3,), True)
     """
-    return solve_smd(HullProblem(problem, basis), n_iterations, **options)
+    return solve_smd(HullProblem(problem, basis), *arguments, **options)

@@ -137,3 +137,10 @@ def test_a_hull_has_the_quadratic_penalty_only():
     problem = make_problem(1, regulariser="l1")
     with pytest.raises(ValueError, match="problem must have regulariser=\"l2\" on a hull, got 'l1'"):
         HullProblem(problem, np.eye(problem.n_pairs)[:, :2])
+
+
+def test_what_follows_the_basis_is_given_by_place_or_by_name():
+    problem, basis = examples.inventory(), scale_basis(examples.inventory_env().features)
+    by_place = solve_smd_hull(problem, basis, 500, (1e-3, 1e-2, 1e-4), None, 2)
+    by_name = solve_smd_hull(problem, basis, n_iterations=500, step_size=(1e-3, 1e-2, 1e-4), n_runs=2)
+    np.testing.assert_array_equal(by_place.mixture, by_name.mixture)
