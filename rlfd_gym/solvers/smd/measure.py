@@ -1,8 +1,8 @@
 """Make steps of Algorithm 1 and measure the duality gap every few steps, in compiled code.
 
 The gap is the compiled twin of `RLfDProblem.duality_gap`: the same three terms, in one pass over
-the pairs. Records every few steps, as in the paper's figures, would otherwise take fifty times as
-long. Tests compare the two.
+the pairs. Records every few steps, as in the paper's figures, would otherwise take nearly thirty
+times as long. Tests compare the two.
 """
 
 from __future__ import annotations
