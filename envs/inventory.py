@@ -20,6 +20,7 @@ from scipy.stats import poisson
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.beliefs.prices import Prices, Range
 from rlfd_gym.envs.rendering import draw_stock
 from rlfd_gym.envs.tabular import TabularEnv
 from rlfd_gym.experts.scale import CostScale
@@ -150,6 +151,18 @@ class InventoryEnv(TabularEnv):
         It may leave [-1, 1], if the raw cost of these prices leaves the range of `scale`.
         """
         return self.scale.to_box(self.features @ _prices(order_cost, holding_cost, sell_price))
+
+    def price_ranges(self, *, order: Range, holding: Range, sell: Range) -> Prices:
+        """State what is believed about the prices, in money; see `rlfd_gym.beliefs.Prices`.
+
+        Each price is a range (low, high), or a number if it is known. Costs and improvements are
+        on this environment's scale, as `cost_for` is.
+
+        >>> InventoryEnv().price_ranges(order=(2.5, 5), holding=(0.3, 3), sell=15).high.tolist()
+        [5.0, 3.0, 15.0]
+        """
+        ranges = {"order": order, "holding": holding, "sell": sell}
+        return Prices.named(self.features, ranges, scale=self.scale)
 
     def cut_action(self, state: int, action: int) -> int:
         """Return the order reduced to the free capacity."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.beliefs.prices import Prices, Range
 from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, paper_layout, random_layout
 from rlfd_gym.envs.rendering import draw_grid
 from rlfd_gym.envs.tabular import TabularEnv
@@ -151,6 +152,18 @@ class WindyGridworldEnv(TabularEnv):
             states = np.flatnonzero(self.cells.ravel() == mark)
             known[rng.choice(states, size=round(share * len(states)), replace=False)] = mark
         return known[self.mdp.pair_states]
+
+    def price_ranges(self, *, obstacle: Range, goal: Range, step: Range = 0.0) -> Prices:
+        """State what is believed about the costs of obstacles, goals and free cells.
+
+        Each is a range (low, high), or a number if it is known; the truth is 1, -1 and 0. See
+        `rlfd_gym.beliefs.Prices`.
+
+        >>> WindyGridworldEnv().price_ranges(obstacle=(0.2, 1), goal=-1).names
+        ('obstacle', 'goal', 'step')
+        """
+        kinds = np.array([1, -1, 0]) == self.cells.ravel()[self.mdp.pair_states, None]
+        return Prices.named(kinds.astype(np.float64), {"obstacle": obstacle, "goal": goal, "step": step})
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Draw next states; an unknown state or action raises a `ValueError`."""

@@ -9,10 +9,13 @@ from .experts.made_up import demonstrate as demonstrate
 from .experts.made_up import noisy_expert as noisy_expert
 from .experts.noise import occupancy_noise as occupancy_noise
 from .experts.sampled import SampledExpert as SampledExpert
+from .experts.scale import CostScale as CostScale
 from .mdp.adapters import cost_of_env as cost_of_env
 from .mdp.forward import Plan as Plan
 from .mdp.tables import TabularMDP as TabularMDP
 from .problem.black_box import BlackBoxProblem as BlackBoxProblem
+from .problem.guarantee import Guarantee as Guarantee
+from .problem.guarantee import guarantee as guarantee
 from .problem.problem import RLfDProblem as RLfDProblem
 from .problem.solution import Apprentice as Apprentice
 from .problem.solution import History as History

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "registration": set(),  # names its environments in strings
     **UP_TO,
     "report": UP_TO["report"] | {"envs"},  # draws the environments
-    "envs": {"_checks", "mdp", "experts", "envs"},
+    "envs": {"_checks", "mdp", "experts", "beliefs", "envs"},
     "trainer": UP_TO["report"] | {"trainer"},
     "baselines": UP_TO["solvers"] | {"baselines"},
     "compare": UP_TO["report"] | {"baselines", "envs", "compare"},

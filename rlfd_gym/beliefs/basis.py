@@ -25,37 +25,37 @@ def scale_basis(basis: ArrayLike) -> FloatArray:
     >>> scale_basis([[1.0, -30.0], [0.5, 15.0]]).tolist()
     [[1.0, -1.0], [0.5, 0.5]]
     """
-    c = _matrix(basis)
+    c = _matrix("basis", basis)
     size = np.abs(c).max(axis=0)
     return c / np.where(size > 0, size, 1.0)
 
 
-def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = True) -> FloatArray:
-    """Return `basis` as a finite (n_pairs, K) array, or raise an error.
+def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = True, name: str = "basis") -> FloatArray:
+    """Return `basis` as a finite (n_pairs, K) array, or raise an error that calls it `name`.
 
     With `box`, its entries must be in [-1, 1].
     """
-    c = _matrix(basis)
+    c = _matrix(name, basis)
     if n_pairs is not None and c.shape[0] != n_pairs:
         raise ValueError(
-            f"basis has shape {c.shape}, expected ({n_pairs}, K): one row per feasible state-action pair "
+            f"{name} has shape {c.shape}, expected ({n_pairs}, K): one row per feasible state-action pair "
             "(mdp.n_pairs), one column per feature"
         )
     if box and np.abs(c).max() > 1 + BOX_TOLERANCE:
         column = int(np.argmax(np.abs(c).max(axis=0)))
         raise ValueError(
-            f"basis must have its entries in [-1, 1], but column {column} reaches {np.abs(c[:, column]).max():g}; "
+            f"{name} must have its entries in [-1, 1], but column {column} reaches {np.abs(c[:, column]).max():g}; "
             "rlfd_gym.beliefs.scale_basis(basis) divides each column by its largest absolute value"
         )
     return c
 
 
-def _matrix(basis: ArrayLike) -> FloatArray:
+def _matrix(name: str, basis: ArrayLike) -> FloatArray:
     """Return `basis` as a finite matrix with a row and a column at least, or raise an error."""
-    c = np.asarray(_checks.as_array("basis", basis, np.float64))
+    c = np.asarray(_checks.as_array(name, basis, np.float64))
     if c.ndim != 2 or 0 in c.shape:
-        raise ValueError(f"basis has shape {c.shape}, expected (n_pairs, K), both at least 1")
+        raise ValueError(f"{name} has shape {c.shape}, expected (n_pairs, K), both at least 1")
     if not np.isfinite(c).all():
         row, column = np.argwhere(~np.isfinite(c))[0]
-        raise ValueError(f"basis must be finite; row {row}, column {column} is {c[row, column]}")
+        raise ValueError(f"{name} must be finite; row {row}, column {column} is {c[row, column]}")
     return c

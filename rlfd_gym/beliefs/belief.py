@@ -7,23 +7,35 @@ problem is the same for all beliefs:
     min over c ∈ 𝒞  of  Ω(c) + the expert's regret under c
         =  max over occupancies μ  of  min over c ∈ 𝒞  of  Ω(c) + <d, c>,          d = μ_E - μ.
 
-Each belief writes its costs in its own coordinates: c = C(x). For `NearPrior`, x is the cost
-itself; for `Hull`, x is the mixture w of a basis, c = Cw. A belief defines which x are allowed,
-what the inner minimum is, and how far a given x is from it. From this `rlfd_gym.problem` computes
-certified bounds, and the solvers compute solutions.
+Each belief writes its costs in its own coordinates: c = C(x). For `NearPrior`, `Intervals` and
+`Ball`, x is the cost itself; for `Hull`, x is the mixture w of a basis, c = Cw; for `Prices`, x is
+the vector of prices. A belief defines which x are allowed, what the inner minimum is, and how far
+a given x is from it. From this `rlfd_gym.problem` computes certified bounds and guarantees, and
+the solvers compute solutions.
+
+**The covered costs.** Let x* be the best answer to d. Then <d, c> ≥ <d, C(x*)> for every c ∈ 𝒞
+with Ω(c) ≤ Ω(x*): otherwise c would be a better answer. For a belief without a penalty these are
+all its costs; `scope` describes them in words.
+
+**Money.** Learning uses one scale of costs. Arguments in money are converted by a `CostScale`,
+which the belief remembers as `scale`, so that results can be reported in money.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
+
+FEASIBILITY = 1e-9  # how far rounding may put a point outside its set
 
 SomeBelief = TypeVar("SomeBelief", bound="Belief")
 
@@ -33,16 +45,37 @@ class Belief(_checks.Locked, ABC):
     """A set of possible costs, with a penalty for each.
 
     Attributes:
-        prior: ĉ, the guess of the cost from which the penalty measures the distance.
-        alpha: α ≥ 0, the weight of the penalty.
+        prior: the guess from which the penalty measures the distance, in the coordinates of the
+            penalty: the cost ĉ or, for `Prices`, the prices. Without a penalty, a point in the
+            middle of the set.
+        alpha: α ≥ 0, the weight of the penalty; 0 for beliefs without one.
+        scale: the map from the money that the belief was stated in; `None` if it was stated in
+            learning units.
     """
 
     prior: FloatArray = field(repr=False)
     alpha: float
+    scale: CostScale | None = None
 
     def with_alpha(self: SomeBelief, alpha: float) -> SomeBelief:
         """Return the same belief with another α."""
-        return replace(self, alpha=alpha)
+        raise TypeError(f"{type(self).__name__} has no penalty, so it takes no alpha; got {alpha!r}")
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest cost of each pair over 𝒞, or bounds on them."""
+        return np.full(1, -1.0), np.full(1, 1.0)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute cost in 𝒞, or a bound on it. Values need not be larger."""
+        low, high = self.ends()
+        return float(max(-low.min(), high.max()))
+
+    @property
+    def spread(self) -> float:
+        """A bound on how far apart two entries of one cost in 𝒞 can be."""
+        low, high = self.ends()
+        return float(high.max() - low.min())
 
     @abstractmethod
     def over(self: SomeBelief, pairs: Pairs) -> SomeBelief:
@@ -64,8 +97,8 @@ class Belief(_checks.Locked, ABC):
         """Return x with rounding removed, or raise an error if C(x) is not in 𝒞 up to rounding."""
 
     @abstractmethod
-    def penalty(self, cost: FloatArray) -> float:
-        """Return Ω(c)."""
+    def penalty(self, x: FloatArray) -> float:
+        """Return Ω(C(x))."""
 
     @abstractmethod
     def best(self, d: FloatArray) -> FloatArray:
@@ -74,6 +107,10 @@ class Belief(_checks.Locked, ABC):
     @abstractmethod
     def excess(self, x: FloatArray, d: FloatArray) -> float:
         """Return how far Ω + <d, c> at x is above its minimum, as a sum of nonnegative terms."""
+
+    def scope(self, x: FloatArray) -> str:
+        """Describe the costs c ∈ 𝒞 with Ω(c) ≤ Ω(x), to follow "for every cost"."""
+        return f"that the belief {type(self).__name__} holds possible"
 
     def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
         """Return the (sub)gradient of Ω(C(x)) + <d, C(x)> in x: what Algorithm 1 estimates."""
@@ -88,4 +125,20 @@ class Belief(_checks.Locked, ABC):
         raise self._not_for_algorithm_1()
 
     def _not_for_algorithm_1(self) -> TypeError:
-        return TypeError(f"Algorithm 1 has no estimator for the belief {type(self).__name__}; use another solver")
+        return TypeError(f"Algorithm 1 has no estimator for the belief {type(self).__name__}; use solve_exact")
+
+    def _with(self: SomeBelief, **changes: Any) -> SomeBelief:
+        """Return a copy with other fields, which must be checked already."""
+        fields = {name: value for name, value in vars(self).items() if name != "largest"}  # it is computed anew
+        copy = object.__new__(type(self))
+        copy._fill(**fields | changes)
+        return copy
+
+
+def in_box(name: str, vector: FloatArray, limit: float = 1.0) -> FloatArray:
+    """Return a vector clipped to [-limit, limit]; if that removes more than rounding, raise an error."""
+    worst = int(np.argmax(np.abs(vector)))
+    if abs(vector[worst]) > limit * (1 + FEASIBILITY):
+        box = f"[{-limit:g}, {limit:g}]"
+        raise ValueError(f"{name} must lie in {box} for bounds to hold; entry {worst} is {vector[worst]}")
+    return np.clip(vector, -limit, limit)

@@ -29,6 +29,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.beliefs.belief import Belief
+from rlfd_gym.beliefs.program import Program
 from rlfd_gym.mdp.pairs import Pairs
 
 
@@ -61,6 +62,19 @@ class Hull(Belief):
         inside = np.ascontiguousarray(np.clip(columns, -1.0, 1.0))  # removes rounding
         self._fill(basis=inside, prior=guess, alpha=weight)
 
+    def with_alpha(self, alpha: float) -> Hull:
+        """Return the same belief with another α."""
+        return Hull(self.basis, self.prior, alpha)
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest entry of each row of the basis."""
+        return self.basis.min(axis=1), self.basis.max(axis=1)
+
+    @property
+    def largest(self) -> float:
+        """1: values are kept in [-1, 1], as in the paper's SMD-H."""
+        return 1.0
+
     def over(self, pairs: Pairs) -> Hull:
         """Return the belief over an environment's pairs, with its arrays checked."""
         return Hull(check_basis(self.basis, pairs.n_pairs), pairs.pairs(self.prior, "prior"), self.alpha)
@@ -77,9 +91,23 @@ class Hull(Belief):
         """Return the mixture, exactly normalised, or raise an error if it is not one."""
         return _checks.distribution("mixture", x, self.basis.shape[1], "column of the basis")
 
-    def penalty(self, cost: FloatArray) -> float:
-        """Return α‖c - ĉ‖²."""
-        return float(self.alpha * np.sum((cost - self.prior) ** 2))
+    def penalty(self, x: FloatArray) -> float:
+        """Return α‖Cw - ĉ‖²."""
+        return float(self.alpha * np.sum((self.basis @ x - self.prior) ** 2))
+
+    def scope(self, x: FloatArray) -> str:
+        """Describe the mixtures of the basis that are no farther from the prior than x."""
+        everything = f"that is a mixture of the {self.basis.shape[1]} costs of the basis"
+        if self.alpha == 0:
+            return everything
+        return f"{everything}, within {np.linalg.norm(self.cost(x) - self.prior):.3g} of the prior"
+
+    def program(self) -> Program:
+        """Return the part of the small program in w that does not depend on the expert."""
+        hessian = 2 * self.alpha * (self.basis.T @ self.basis)
+        linear = -2 * self.alpha * (self.basis.T @ self.prior)
+        ones = np.ones(self.basis.shape[1])
+        return Program(self.basis, np.zeros(len(self.basis)), hessian, linear, 0 * ones, ones, ones[None, :], ones[:1])
 
     def best(self, d: FloatArray) -> FloatArray:
         """Return the mixture that minimises α‖Cw - ĉ‖² + <d, Cw>."""

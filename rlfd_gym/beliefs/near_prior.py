@@ -41,7 +41,7 @@ and how to choose it, is explained in `rlfd_gym.solvers.reweighted`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,12 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import Belief
+from rlfd_gym.beliefs.belief import Belief, in_box
+from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
 NORMS = ("l2", "l1")
 L2, L1 = range(2)  # the numbers of the norms in the compiled kernels
-FEASIBILITY = 1e-9  # how far rounding may put a point outside its set
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -68,6 +68,7 @@ class NearPrior(Belief):
             `rlfd_gym.solvers.reweighted`.
         weights: the weight of each pair's prior, as a multiple of `alpha`; only for "l1" and
             `solve_exact`.
+        scale: if the prior is in money, the map to learning units.
 
     Example:
         >>> belief = NearPrior(prior=[0.5, -0.5], alpha=0.25)
@@ -78,7 +79,15 @@ class NearPrior(Belief):
     norm: str
     weights: FloatArray | None = field(repr=False)
 
-    def __init__(self, prior: ArrayLike, alpha: float, norm: str = "l2", weights: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        prior: ArrayLike,
+        alpha: float,
+        norm: str = "l2",
+        weights: ArrayLike | None = None,
+        *,
+        scale: CostScale | None = None,
+    ) -> None:
         """Check and copy the arguments."""
         _checks.one_of("norm", norm, NORMS)
         if weights is not None:
@@ -88,7 +97,17 @@ class NearPrior(Belief):
             if weights.ndim == 1:  # a table may have anything at infeasible actions: `over` judges it
                 _checks.nonnegative("weights", weights)
         guess = _checks.finite_array("prior", prior).copy()
-        self._fill(prior=guess, alpha=_checks.number("alpha", alpha, 0.0), norm=norm, weights=weights)
+        self._fill(
+            prior=guess if scale is None else scale.to_box(guess),
+            alpha=_checks.number("alpha", alpha, 0.0),
+            scale=scale,
+            norm=norm,
+            weights=weights,
+        )
+
+    def with_alpha(self, alpha: float) -> NearPrior:
+        """Return the same belief with another α."""
+        return self._with(alpha=_checks.number("alpha", alpha, 0.0))
 
     @property
     def kind(self) -> int:
@@ -102,8 +121,10 @@ class NearPrior(Belief):
 
     def over(self, pairs: Pairs) -> NearPrior:
         """Return the belief over an environment's pairs, with its arrays checked."""
-        weights = None if self.weights is None else pairs.pairs(self.weights, "weights")
-        return replace(self, prior=pairs.pairs(self.prior, "prior"), weights=weights)
+        weights = self.weights
+        if weights is not None:
+            weights = _checks.nonnegative("weights", pairs.pairs(weights, "weights"))
+        return self._with(prior=pairs.pairs(self.prior, "prior"), weights=weights)
 
     def cost(self, x: FloatArray) -> FloatArray:
         """Return the cost, which is x itself."""
@@ -117,11 +138,28 @@ class NearPrior(Belief):
         """Return the cost with rounding removed, or raise an error if it is not in the box."""
         return in_box("cost", x)
 
-    def penalty(self, cost: FloatArray) -> float:
+    def nearest(self, x: FloatArray) -> FloatArray:
+        """Return the cost clipped to the box."""
+        return np.clip(x, -1.0, 1.0)
+
+    def penalty(self, x: FloatArray) -> float:
         """Return α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
         if self.norm == "l1":
-            return float(self.pair_alpha @ np.abs(cost - self.prior))
-        return float(self.alpha * np.sum((cost - self.prior) ** 2))
+            return float(self.pair_alpha @ np.abs(x - self.prior))
+        return float(self.alpha * np.sum((x - self.prior) ** 2))
+
+    def radius(self, x: FloatArray) -> float:
+        """Return the distance of a cost to the prior, in the norm of the penalty."""
+        if self.norm == "l2":
+            return float(np.linalg.norm(x - self.prior))
+        return float(np.sum(np.abs(x - self.prior) * (1.0 if self.weights is None else self.weights)))
+
+    def scope(self, x: FloatArray) -> str:
+        """Describe the ball of costs no farther from the prior than x."""
+        if self.alpha == 0:
+            return "in [-1, 1]"
+        norm = {"l2": "ℓ2", "l1": "ℓ1"}[self.norm] if self.weights is None else "the weighted ℓ1"
+        return f"in [-1, 1] within {self.radius(x):.3g} of the prior (in {norm} norm)"
 
     def best(self, d: FloatArray) -> FloatArray:
         """Return c*, the cost in the box that minimises Ω(c) + <d, c>.
@@ -170,11 +208,3 @@ class NearPrior(Belief):
     def start(self, rng: np.random.Generator, uniform: bool) -> FloatArray:
         """Draw a cost uniformly from the box."""
         return rng.uniform(-1, 1, self.prior.size)
-
-
-def in_box(name: str, vector: FloatArray) -> FloatArray:
-    """Return a vector clipped to [-1, 1], or raise an error if that removes more than rounding."""
-    worst = int(np.argmax(np.abs(vector)))
-    if abs(vector[worst]) > 1 + FEASIBILITY:
-        raise ValueError(f"{name} must lie in [-1, 1] for bounds to hold; entry {worst} is {vector[worst]}")
-    return np.clip(vector, -1, 1)

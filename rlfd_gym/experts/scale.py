@@ -56,6 +56,11 @@ class CostScale:
             raise ValueError(f"raw costs must differ to set a scale, but all of them are {low}; give low and high")
         return cls(low, high)
 
+    @property
+    def factor(self) -> float:
+        """How many learning units one unit of money is."""
+        return 2.0 / (self.high - self.low)
+
     def to_box(self, raw: ArrayLike) -> FloatArray:
         """Return raw costs as learning costs; those outside [low, high] are outside the box."""
         return 2.0 * (np.asarray(raw, dtype=np.float64) - self.low) / (self.high - self.low) - 1.0

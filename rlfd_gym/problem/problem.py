@@ -7,12 +7,13 @@ with n pairs, S states, the expert's occupancy μ_E, the prior ĉ and its weight
 IO-AL_α without constraints: minimise α‖c - ĉ‖² + ρ_c(π_E) - ρ*_c over costs c, that is, the
 distance to the prior plus the expert's regret. Other beliefs about the cost (`rlfd_gym.beliefs`)
 have their own set of costs 𝒞 instead of the box, and their own penalty Ω(c) instead of α‖c - ĉ‖².
+Where costs may leave [-1, 1], so may values: u is in [-M, M]^S, with M the largest cost in 𝒞.
 
 **The duality gap has a closed form.** Let q = c - Tγᵀu (the slack), d = μ_E - μ, and c* the cost
 that is the best answer to μ: the belief's inner minimum. Maximising over μ and minimising over
 (c, u) give
 
-    upper = Ω(c) + <μ_E, q> - minᵢ qᵢ            lower = Ω(c*) + <d, c*> - ‖Tγ d‖₁
+    upper = Ω(c) + <μ_E, q> - minᵢ qᵢ            lower = Ω(c*) + <d, c*> - M‖Tγ d‖₁
 
 and lower ≤ optimum ≤ upper for every feasible point. Their difference is computed as the sum of
 three terms, none of them negative, so that a small gap is not lost in the rounding of two large
@@ -21,7 +22,7 @@ bounds:
     gap = Ω(c) + <d, c> - Ω(c*) - <d, c*>    the belief's excess: how far is c from the best
                                              answer to μ?
         + <μ, q - min q>                     complementary slackness: is μ optimal for c?
-        + ‖Tγ d‖₁ - <u, Tγ d>                is μ an occupancy?
+        + M‖Tγ d‖₁ - <u, Tγ d>               is μ an occupancy?
 
 This follows from <μ_E, q> = <μ, q> + <d, c> - <u, Tγ d>. Algorithm 1 has a compiled version of
 this sum in `rlfd_gym.solvers.smd.measure`, for its records. The convergence theorem of Algorithm 1
@@ -38,7 +39,8 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief, Hull, NearPrior
-from rlfd_gym.beliefs.near_prior import FEASIBILITY, NORMS, in_box
+from rlfd_gym.beliefs.belief import FEASIBILITY, in_box
+from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.mdp.occupancy import check_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.protocol import Point, Problem
@@ -117,18 +119,18 @@ class RLfDProblem(Problem):
         """Return the same problem with another α."""
         return self.with_belief(self.belief.with_alpha(alpha))
 
-    def penalty(self, cost: ArrayLike) -> float:
-        """Return the belief's penalty Ω(c), such as α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
-        return self.belief.penalty(self.mdp.pairs(cost, "cost"))
+    def penalty(self, x: ArrayLike) -> float:
+        """Return the belief's penalty, such as α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
+        return self.belief.penalty(self._x(x))
 
     def lagrangian(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
         """Return L(c, u, μ).
 
-        Here and below, x is the cost c or, for a hull, the mixture w.
+        Here and below, x is the cost c or, for a hull, the mixture w, or the prices.
         """
         x, u, mu = self._point(x, value, occupancy)
         c = self.belief.cost(x)
-        return float(self.belief.penalty(c) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
+        return float(self.belief.penalty(x) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
 
     def gradients(
         self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike
@@ -157,15 +159,20 @@ class RLfDProblem(Problem):
         x, u, mu = self._feasible_point(x, value, occupancy)
         c, d = self.belief.cost(x), self.expert - mu
         q, imbalance = c - self.mdp.flow_transpose(u), self.mdp.flow(d)
-        upper = self.belief.penalty(c) + self.expert @ q - q.min()
-        gap = self.belief.excess(x, d) + mu @ (q - q.min()) + np.abs(imbalance).sum() - u @ imbalance
+        upper = self.belief.penalty(x) + self.expert @ q - q.min()
+        unbalanced = self.belief.largest * np.abs(imbalance).sum()
+        gap = self.belief.excess(x, d) + mu @ (q - q.min()) + unbalanced - u @ imbalance
         return float(upper), float(max(gap, 0.0))
 
     def _point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
         """Return the point as vectors of the right lengths."""
-        x = self.belief.vector(self.mdp.pairs(x, "cost") if np.ndim(x) == 2 else x)
+        x = self._x(x)
         u = _checks.finite_vector("value", value, self.n_states, "state (mdp.n_states)")
         return Point(x, u, self.mdp.pairs(occupancy, "occupancy"))
+
+    def _x(self, x: ArrayLike) -> FloatArray:
+        """Return the belief's variable as a vector of the right length; a cost may be a table."""
+        return self.belief.vector(self.mdp.pairs(x, "cost") if np.ndim(x) == 2 else x)
 
     def _feasible_point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
         """Return the point with rounding removed, or raise an error if it is not in its sets.
@@ -173,7 +180,7 @@ class RLfDProblem(Problem):
         The bounds only hold for points in these sets.
         """
         x, u, mu = self._point(x, value, occupancy)
-        x, u = self.belief.check(x), in_box("value", u)
+        x, u = self.belief.check(x), in_box("value", u, self.belief.largest)
         if mu.min() < -FEASIBILITY or abs(mu.sum() - 1) > FEASIBILITY * max(1, self.n_pairs) ** 0.5:
             raise ValueError(
                 f"occupancy must be a probability vector for bounds to hold; its least entry is {mu.min()} "

@@ -7,11 +7,14 @@ by name; `state` holds what a solver needs to continue, in a type that the solve
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlfd_gym._checks import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rlfd_gym.problem.guarantee import Guarantee
 
 METHODS = (
     "exact: qp",
@@ -19,6 +22,8 @@ METHODS = (
     "exact: qp, then matrix-free",
     "exact: lp",
     "exact: closed form",
+    "exact: cutting planes",
+    "exact: multiplier",
     "smd",
     "smd-hull",
     "irl-io",
@@ -119,7 +124,8 @@ class Solution(Apprentice):
             accuracy of the solve.
         cost: the learned cost, over pairs.
         value: u over states; `None` for methods without one.
-        mixture: w, for methods that learn a cost Cw from a basis or features C; otherwise `None`.
+        mixture: w, for methods that learn a cost Cw from a basis or features C, such as the prices
+            of the belief `Prices`; otherwise `None`.
         upper: an upper bound on the optimum of the problem that was solved; `nan` for methods
             without one.
         lower: a lower bound on the same.
@@ -130,6 +136,8 @@ class Solution(Apprentice):
         stats: numbers that only this method reports, by name.
         state: what the solver needs to continue (`solve_smd(..., initial=solution)`); `None` for
             methods that cannot.
+        guarantee: by how much the policy is better than the expert at least, for which costs;
+            `None` for methods without a belief.
     """
 
     cost: FloatArray
@@ -140,11 +148,16 @@ class Solution(Apprentice):
     finished: bool = True
     history: History = field(default_factory=History)
     state: Any = None
+    guarantee: Guarantee | None = None
 
     @property
     def duality_gap(self) -> float:
         """upper - lower, a bound on how far the solution is from optimal."""
         return self.upper - self.lower
+
+    def __str__(self) -> str:
+        """Return the facts of `repr`, and the guarantee in words if there is one."""
+        return repr(self) if self.guarantee is None else f"{self!r}\n{self.guarantee}"
 
     def _facts(self) -> list[str]:
         method, *others = super()._facts()

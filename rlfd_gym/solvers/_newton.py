@@ -10,31 +10,31 @@ import numpy as np
 
 
 @numba.njit(cache=True, nogil=True)
-def prox(z, anchor, expert, prior, curvature, tau, raw, occupancy, slopes):
+def prox(z, anchor, expert, prior, low, high, curvature, tau, raw, occupancy, slopes):
     """Compute every pair's prox step, before and after clipping at 0, and its derivative in z."""
     for i in range(z.size):
-        raw[i], slope = _prox_one(z[i], anchor[i], expert[i], prior[i], curvature, tau)
+        raw[i], slope = _prox_one(z[i], anchor[i], expert[i], prior[i], low[i], high[i], curvature, tau)
         occupancy[i] = max(raw[i], 0.0)
         slopes[i] = slope if raw[i] > 0.0 else 0.0
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _prox_one(z, anchor, expert, prior, curvature, tau):
+def _prox_one(z, anchor, expert, prior, low, high, curvature, tau):
     """Return the prox step m of one pair and its slope.
 
-    It has three pieces, depending on where the cost is with respect to its box.
+    It has three pieces, depending on where the cost is with respect to its ends.
     """
     m = (curvature * tau * (z - prior) + tau * expert + curvature * anchor) / (curvature + tau)
     cost = z - (m - anchor) / tau
-    if cost > 1.0:
-        return anchor + tau * (z - 1.0), tau
-    if cost < -1.0:
-        return anchor + tau * (z + 1.0), tau
+    if cost > high:
+        return anchor + tau * (z - high), tau
+    if cost < low:
+        return anchor + tau * (z - low), tau
     return m, curvature * tau / (curvature + tau)
 
 
 @numba.njit(cache=True, nogil=True)
-def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
+def line_search(z, dz, gain, anchor, expert, prior, low_end, high_end, curvature, tau):
     """Return a step length at which the directional derivative has fallen to a tenth.
 
     It is found by a safeguarded Newton method, as the derivative is a monotone function.
@@ -43,7 +43,8 @@ def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
     for trial in range(32):
         slope, bend = gain, 0.0
         for i in range(z.size):
-            m, d = _prox_one(z[i] + length * dz[i], anchor[i], expert[i], prior[i], curvature, tau)
+            there = z[i] + length * dz[i]
+            m, d = _prox_one(there, anchor[i], expert[i], prior[i], low_end[i], high_end[i], curvature, tau)
             if m > 0.0:
                 slope -= m * dz[i]
                 bend += d * dz[i] * dz[i]
@@ -80,7 +81,7 @@ def wake_idle_states(state_starts, raw, slopes, nominal):
 
 
 @numba.njit(cache=True, nogil=True)
-def blend(old, new, expert, prior, curvature):
+def blend(old, new, expert, prior, low_end, high_end, curvature):
     """Return how far to go from one occupancy to another for the best lower bound.
 
     It is found by bisection on the derivative of the bound.
@@ -91,7 +92,12 @@ def blend(old, new, expert, prior, curvature):
         slope = 0.0
         for i in range(old.size):
             change = new[i] - old[i]
-            slope -= change * min(1.0, max(-1.0, prior[i] + (old[i] + t * change - expert[i]) / curvature))
+            off = old[i] + t * change - expert[i]
+            if curvature > 0.0:
+                cost = prior[i] + off / curvature
+            else:
+                cost = np.inf if off > 0.0 else -np.inf if off < 0.0 else prior[i]
+            slope -= change * min(high_end[i], max(low_end[i], cost))
         if slope > 0.0:
             low = t
         else:

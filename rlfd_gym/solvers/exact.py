@@ -1,4 +1,12 @@
-r"""Exact solutions of RLfD_α, each with the bounds that prove it.
+r"""Exact solutions of the learning problem for every belief, each with the bounds that prove it.
+
+| belief | method |
+|---|---|
+| `NearPrior`, "l2" | "qp" (a factorised interior point method) or "matrix-free" |
+| `NearPrior`, "l1" | "lp" |
+| `Intervals` | "lp", or where that is slow "matrix-free" |
+| `Prices`, `Hull` | "cutting-planes", or "qp" if one cannot plan from the expert's own start |
+| `Ball` | "multiplier": some problems with the belief `NearPrior` |
 
 **Promises.** "qp" closes the duality gap to `GAP` max(1, upper). "matrix-free" (see
 `rlfd_gym.solvers.matrix_free`) closes it to 1% of the value of the problem, or to `GAP` if that is
@@ -35,31 +43,45 @@ import warnings
 import numpy as np
 
 from rlfd_gym import _checks
-from rlfd_gym.beliefs import Hull, NearPrior
+from rlfd_gym.beliefs import Ball, Belief, Hull, Intervals, NearPrior, Prices
+from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.protocol import Point
 from rlfd_gym.problem.solution import Solution
-from rlfd_gym.solvers import lp, matrix_free, qp
+from rlfd_gym.solvers import ball, lp, matrix_free, prices, qp
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, to_a_percent, to_rounding
 
-METHODS = {"l2": ("auto", "qp", "matrix-free"), "l1": ("auto", "lp")}
+METHODS = {
+    "NearPrior with norm l2": ("auto", "qp", "matrix-free"),
+    "NearPrior with norm l1": ("auto", "lp"),
+    "Intervals": ("auto", "lp", "matrix-free"),
+    "Prices": ("auto", "cutting-planes", "qp"),
+    "Hull": ("auto", "cutting-planes", "qp"),
+    "Ball": ("auto", "multiplier"),
+}
 QP_PAIRS = 100_000
+LP_PAIRS = 50_000  # with intervals: up to here a linear program takes seconds on a grid
 QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20 that a solve needs
 AFFORDABLE_WORK = 1e10  # a minute or two
 
 
 def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
-    """Solve RLfD_α and prove the solution by bounds.
+    """Solve the learning problem and prove the solution by bounds.
 
     Args:
-        problem: the learning problem. The expert may be an occupancy or an estimate of one.
-        method: "qp" (interior point with factorisations, to 1e-6), "matrix-free" (to 1% of the
-            value; "first-order" is its name in version 0.1), or "auto", which chooses by the
-            structure of the transitions; see the module's docstring, also for α = 0. With
-            `regulariser="l1"` the choice is between "lp" (to 1e-6) and "auto", which takes it.
+        problem: the learning problem, with any belief of `rlfd_gym.beliefs`. The expert may be an
+            occupancy or an estimate of one.
+        method: "auto" chooses by the belief and the structure of the transitions, see the module's
+            docstring, also for α = 0. For `NearPrior` the choice is between "qp" (to 1e-6) and
+            "matrix-free" (to 1% of the value; "first-order" is its name in version 0.1), or "lp"
+            (to 1e-6) with `norm="l1"`; for `Intervals` between "lp" and "matrix-free"; for
+            `Prices` and `Hull` between "cutting-planes" and "qp".
 
     Returns:
-        A solution whose `method` says what was used. `n_iterations` counts the interior point
-        steps of "qp" and "lp", or the matrix-vector products of "matrix-free".
+        A solution whose `method` says what was used, and whose `guarantee` says by how much it is
+        better than the expert at least. `n_iterations` counts interior point steps ("qp", "lp"),
+        matrix-vector products ("matrix-free"), forward problems ("cutting-planes") or problems
+        with the belief `NearPrior` ("multiplier").
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -68,26 +90,51 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         ('exact: qp', True)
     """
     belief = _checks.instance("problem", problem, RLfDProblem).belief
-    if not isinstance(belief, NearPrior):
-        hint = "; see solve_smd and lpal" if isinstance(belief, Hull) else ""
-        raise TypeError(f"solve_exact takes the belief NearPrior, got {type(belief).__name__}{hint}")
     method = "matrix-free" if method == "first-order" else method
-    _checks.one_of(f'with regulariser="{problem.regulariser}", method', method, METHODS[problem.regulariser])
-    best = Incumbent(problem)
-    used, iterations, promise = _solve(best, method)
-    upper, lower = problem.bounds(best.cost, best.value, best.occupancy)
+    name = _kind(belief)
+    _checks.one_of(f"for the belief {name}, method", method, METHODS[name])
+    if isinstance(belief, (Prices, Hull)):
+        point, used, iterations, promise = _solve_few(problem, belief, method)
+    else:
+        best = Incumbent(problem)
+        used, iterations, promise = _solve(best, method)
+        point = Point(best.cost, best.value, best.occupancy)
+    upper, lower = problem.bounds(*point)
     solution = Solution(
-        policy=problem.mdp.policy_of(best.occupancy),
-        occupancy=best.occupancy,
-        cost=best.cost,
-        value=best.value,
+        policy=problem.mdp.policy_of(point.occupancy),
+        occupancy=point.occupancy,
+        cost=belief.cost(point.x),
+        mixture=point.x if isinstance(belief, (Prices, Hull)) else None,
+        value=point.value,
         upper=upper,
         lower=lower,
         method=f"exact: {used}",
         n_iterations=iterations,
+        guarantee=guarantee_at(problem, point),
     )
     warn_about_gap(solution, promise(upper, lower))
     return solution
+
+
+def _kind(belief: Belief) -> str:
+    """Return the name of a belief in `METHODS`, or raise an error if it has none."""
+    name = type(belief).__name__
+    if isinstance(belief, NearPrior):
+        return f"{name} with norm {belief.norm}"
+    if name not in METHODS:
+        raise TypeError(f"solve_exact has no method for the belief {name}; it has methods for {', '.join(METHODS)}")
+    return name
+
+
+def _solve_few(problem: RLfDProblem, belief: Prices | Hull, method: str) -> tuple[Point, str, int, Promise]:
+    """Solve a problem whose cost depends on a few numbers."""
+    quick = problem.n_pairs <= QP_PAIRS
+    promise = to_rounding if quick else to_a_percent
+    if method == "qp" or (method == "auto" and quick and not prices.has_start(problem)):
+        point, steps = prices.one_program(problem, belief)
+        return point, "qp", steps, to_rounding
+    point, count = prices.cutting_planes(problem, belief, promise)
+    return point, "cutting planes", count, promise
 
 
 def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
@@ -96,6 +143,13 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
     Returns the name of what was used, its number of iterations and its promise.
     """
     problem = best.problem
+    if isinstance(problem.belief, Ball):
+        promise = to_rounding if problem.n_pairs <= QP_PAIRS else to_a_percent
+        return "multiplier", ball.improve(best, problem.belief, promise, _solve_near), promise
+    if isinstance(problem.belief, Intervals):
+        if method == "lp" or (method == "auto" and problem.n_pairs <= LP_PAIRS):
+            return "lp", lp.improve(best), to_rounding
+        return "matrix-free", matrix_free.improve(best, to_a_percent), to_a_percent
     if problem.regulariser == "l1" and (method == "lp" or problem.alpha > 0):
         return "lp", lp.improve(best), to_rounding
     if method == "qp":
@@ -118,6 +172,13 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
     if work <= AFFORDABLE_WORK:
         return "qp", qp.improve(best), to_rounding
     return "matrix-free", products + matrix_free.interior_point(best, to_a_percent), to_a_percent
+
+
+def _solve_near(problem: RLfDProblem) -> Incumbent:
+    """Solve a problem with the belief `NearPrior`, as "auto" does."""
+    best = Incumbent(problem)
+    _solve(best, "auto")
+    return best
 
 
 def _imitate(best: Incumbent) -> int:

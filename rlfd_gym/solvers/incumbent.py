@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,13 @@ class Incumbent:
     def offer(self, cost: FloatArray, value: FloatArray, occupancy: FloatArray) -> float:
         """Judge a point, keep what is better than before, and return the point's own gap.
 
-        The point is first brought into the boxes and the simplex. The value is shifted before it
-        is clipped, because a constant shift of u changes neither bound.
+        The point is first brought into the belief's set, the box of values and the simplex. The
+        value is shifted before it is clipped, because a constant shift of u changes neither bound.
         """
-        c = np.clip(cost, -1.0, 1.0)
-        shift = 0.5 * (value.max() + value.min()) if np.abs(value).max() > 1.0 else 0.0
-        u = np.clip(value - shift, -1.0, 1.0)
+        belief: Any = self.problem.belief  # one whose x is the cost itself
+        c, limit = belief.nearest(cost), belief.largest
+        shift = 0.5 * (value.max() + value.min()) if np.abs(value).max() > limit else 0.0
+        u = np.clip(value - shift, -limit, limit)
         mu = np.maximum(occupancy, 0.0)
         mu = mu / mu.sum() if mu.any() else self.problem.expert
         upper, lower = self.problem.bounds(c, u, mu)

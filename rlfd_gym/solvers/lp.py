@@ -1,11 +1,12 @@
-r"""Solve RLfD_α with the ℓ1 regulariser as a sparse linear program, by HiGHS.
+r"""Solve problems with the ℓ1 regulariser, or with intervals, as sparse linear programs, by HiGHS.
 
 The box on c and the simplex make the dual a program over occupancies. For each pair the best
 answer c* to μ is the slope of a function φᵢ,
 
     φᵢ'(μ) = -1 for μ < μ_E,i - αᵢ,  ĉᵢ (clipped to [-1, 1]) in between,  +1 for μ > μ_E,i + αᵢ.
 
-So φᵢ is convex and piecewise linear. The box on the value becomes ‖r‖₁, and the problem reads
+With `Intervals` the ends are lowᵢ and highᵢ instead of -1 and 1, and αᵢ = 0. So φᵢ is convex and
+piecewise linear. The box on the value becomes ‖r‖₁, and the problem reads
 
     min over μ ≥ 0, r   Σᵢ φᵢ(μᵢ) + ‖r‖₁     subject to   Tγ(μ - μ_E) + r = 0,   Σ r = 0.
 
@@ -14,7 +15,7 @@ The last row is Σ μ = 1, because Tγᵀ1 = 1. With one variable per piece, μ 
 rows give the value u = y + t, and the best cost that is compatible with y is read off:
 αᵢ|c - ĉᵢ| + μ_E,i c is least over c ≥ (Tγᵀy)ᵢ at the larger of (Tγᵀy)ᵢ and
 
-    ĉᵢ (clipped to [-1, 1])   where μ_E,i ≤ αᵢ,        -1   elsewhere.
+    ĉᵢ (clipped to [-1, 1])   where μ_E,i ≤ αᵢ,        -1 (or lowᵢ)   elsewhere.
 
 So most entries are exactly the prior's floating point numbers. An entry that HiGHS puts there up
 to its tolerance is within `AT_PRIOR` of the prior and is set to it. The interior point method of
@@ -31,7 +32,7 @@ import scipy.sparse as sp
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.beliefs import Intervals, NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
 
@@ -52,15 +53,17 @@ def improve(best: Incumbent) -> int:
 
 
 def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """Solve RLfD_α with the ℓ1 regulariser and return (c, u, μ, steps).
+    """Solve a problem with the ℓ1 regulariser or with intervals, and return (c, u, μ, steps).
 
     The steps are those of the method that succeeded.
     """
     from scipy.optimize import linprog  # slow to load
 
-    belief = _checks.instance("belief", problem.belief, NearPrior)
-    mdp, n, n_states = problem.mdp, problem.n_pairs, problem.n_states
-    expert, alpha, prior = n * problem.expert, n * belief.pair_alpha, np.clip(problem.prior, -1.0, 1.0)
+    mdp, n, n_states, belief = problem.mdp, problem.n_pairs, problem.n_states, problem.belief
+    low, high = (np.broadcast_to(end, n) for end in belief.ends())
+    expert, prior, alpha = n * problem.expert, np.clip(problem.prior, low, high), np.zeros(n)
+    if not isinstance(belief, Intervals):
+        alpha = n * _checks.instance("belief", belief, NearPrior).pair_alpha
     flow, identity = mdp.flow_matrix(), sp.eye_array(n_states)
     far = np.flatnonzero(expert > alpha)  # elsewhere μ cannot be below μ_E - α
     # The rows over a, b, e (on `far` only), r⁺ and r⁻: Tγ(a + b - e) + r = 0 and Σ r = 0.
@@ -76,7 +79,7 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
     )
     for method in ("highs-ipm", "highs-ds"):
         result = linprog(
-            np.concatenate([prior, np.ones(nothing.size)]),
+            np.concatenate([prior, high, -low[far], np.ones(2 * n_states)]),
             A_eq=sp.csc_array(rows),
             b_eq=np.zeros(n_states + 1),
             bounds=bounds,
@@ -92,5 +95,5 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
     mu = expert + near + above
     mu[far] -= below
     y, t = result.eqlin.marginals[:-1], result.eqlin.marginals[-1]
-    cost = np.maximum(mdp.flow_transpose(y), np.where(expert <= alpha, prior, -1.0))
+    cost = np.maximum(mdp.flow_transpose(y), np.where(expert <= alpha, prior, low))
     return np.where(np.abs(cost - prior) <= AT_PRIOR, prior, cost), y + t, np.maximum(mu, 0.0) / n, int(result.nit)

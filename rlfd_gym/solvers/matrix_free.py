@@ -9,6 +9,9 @@ the occupancy alone,
 The objective h is a quadratic around the expert that turns linear where the cost meets its box.
 The multiplier of the flow constraint is the value u, and the cost is read off as c = h'(μ).
 
+`Intervals` have a = 0, and the ends lowᵢ and highᵢ instead of -1 and 1: hᵢ' jumps from the one to
+the other at μ_E,ᵢ. Both methods work for it as they are.
+
 **1. Proximal Newton** (`newton`) is quick where the prior's own policy is nearly right. A proximal
 point step from μ_k with step τ minimises h(μ) - <u, Tγ μ> + ‖μ - μ_k‖²/2τ. With z = Tγᵀu it
 separates, and its solution max(m, 0) has three pieces:
@@ -66,6 +69,7 @@ from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
 PATIENCE = 8  # proximal Newton steps in which the gap has to halve
 MAX_STEPS = 100  # of either method; usually neither needs half of them
 MAX_PRODUCTS = 3_000  # conjugate gradient iterations in one Newton step
+LEAST_WIDTH = 1e-6  # of an interval, for the interior point method: what it finds is clipped when it is judged
 BOUNDARY = 0.99  # the share of the way to the boundary that an interior point step may go
 
 
@@ -89,10 +93,11 @@ def newton(best: Incumbent, promise: Promise) -> int:
 
     problem = best.problem
     mdp, expert, prior, a = problem.mdp, problem.expert, problem.prior, 2 * problem.alpha
+    low, high = _ends(problem)
     matrix = (mdp.transitions.data, mdp.transitions.indices, mdp.transitions.indptr, mdp.state_starts, mdp.discount)
     n = mdp.n_pairs
-    floor = prior - expert / a  # the best cost where q ≥ 0 does not bind
-    box_prior = np.clip(prior, -1.0, 1.0)
+    floor = _floor(problem)
+    inner_prior = np.clip(prior, low, high)
     target = mdp.flow(expert)
     raw, mu, slopes, anchor = np.empty(n), np.empty(n), np.empty(n), expert
     tau = max(10 * a, float(np.sqrt(np.mean(expert**2))))
@@ -100,26 +105,26 @@ def newton(best: Incumbent, promise: Promise) -> int:
 
     # The value is needed to the accuracy 1/(n a), at which a difference in cost moves μ by μ's own
     # size.
-    u = value_iteration(mdp, box_prior, float(np.clip(0.1 / (n * a), 1e-6, 1e-2)))
+    u = value_iteration(mdp, inner_prior, max(0.1 / max(n * a, 10.0), 1e-6))
     z = mdp.flow_transpose(u)
 
     def respond() -> tuple[FloatArray, float]:
         """Let μ answer z; return the gradient Tγ(μ_E - μ) and its ℓ1-norm, the flow residual."""
-        _newton.prox(z, anchor, expert, prior, a, tau, raw, mu, slopes)
+        _newton.prox(z, anchor, expert, prior, low, high, a, tau, raw, mu, slopes)
         gradient = target - mdp.flow(mu)
         return gradient, float(np.abs(gradient).sum())
 
     def offer_repaired(cost: FloatArray, tolerance: float) -> None:
         """Offer μ repaired, blended with the best occupancy so far."""
         other = repaired(problem, mu, max(tolerance, 1e-12))
-        share = _newton.blend(best.occupancy, other, expert, prior, a)
+        share = _newton.blend(best.occupancy, other, expert, prior, low, high, a)
         best.offer(cost, u, best.occupancy + share * (other - best.occupancy))
 
     # For a large α the prior is nearly optimal, and so is a mixture of the expert with the policy
     # that the prior asks for.
-    best.offer(box_prior, u, expert)
+    best.offer(inner_prior, u, expert)
     gradient, residual = respond()
-    offer_repaired(box_prior, 1e-3 * best.gap)
+    offer_repaired(inner_prior, 1e-3 * best.gap)
 
     gaps = [best.gap]
     while not best.keeps(promise) and len(gaps) <= MAX_STEPS:
@@ -127,7 +132,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
             break
         # (Tγ D Tγᵀ + damping) du = gradient, to an accuracy that follows the residual.
         steps_at_tau += 1
-        _newton.wake_idle_states(mdp.state_starts, raw, slopes, a * tau / (a + tau))
+        _newton.wake_idle_states(mdp.state_starts, raw, slopes, a * tau / (a + tau) if a > 0 else tau)
         ridge = damping * _newton.normal_diagonal(*matrix, slopes)
         step, forcing = np.zeros(mdp.n_states), min(0.3, max(residual, 1e-3))
         products += _newton.conjugate_gradients(
@@ -135,7 +140,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
         )
         # The line search, and the damping by its length.
         z_step = mdp.flow_transpose(step)
-        length = _newton.line_search(z, z_step, float(target @ step), anchor, expert, prior, a, tau)
+        length = _newton.line_search(z, z_step, float(target @ step), anchor, expert, prior, low, high, a, tau)
         u = u + length * step
         z += length * z_step
         if length > 0.5:
@@ -145,7 +150,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
         gradient, residual = respond()
 
         # The best cost for u, with μ as it is and with μ repaired.
-        cost = np.clip(np.maximum(z, floor), -1.0, 1.0)
+        cost = np.clip(np.maximum(z, floor), low, high)
         own_gap = best.offer(cost, u, mu)
         if residual < 1.0:
             offer_repaired(cost, max(1e-3 * min(residual, best.gap), 1e-2 * promise(best.upper, best.lower)))
@@ -164,8 +169,7 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
     Returns the number of products with Tγ D Tγᵀ.
     """
     problem = best.problem
-    mdp, a = problem.mdp, 2 * problem.alpha
-    floor = problem.prior - problem.expert / a
+    mdp, floor = problem.mdp, _floor(problem)
     point = _start(problem, best)
     products = 0
     for _ in range(MAX_STEPS):
@@ -241,7 +245,8 @@ class _System:
         mdp, a = problem.mdp, 2 * problem.alpha
         spread = point.value - point.centre
         self.mdp = mdp
-        slacks = [point.slack, 1 + point.cost, 1 - point.cost, 1 + spread, 1 - spread]
+        low_end, high_end = _widened(problem)
+        slacks = [point.slack, point.cost - low_end, high_end - point.cost, 1 + spread, 1 - spread]
         self.pairs = list(zip(slacks, point.multipliers, strict=True))
         mu, low, high, under, over = point.multipliers
         self.complementarity = float(sum(s @ m for s, m in self.pairs))
@@ -292,6 +297,26 @@ class _System:
         return _Point(cost, value, centre, cost - z, multipliers), products
 
 
+def _ends(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest possible cost of each pair."""
+    low, high = (np.broadcast_to(end, problem.n_pairs) for end in problem.belief.ends())
+    return low, high
+
+
+def _widened(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:
+    """Return the ends, pushed apart where they are so close that nothing lies well inside."""
+    low, high = _ends(problem)
+    push = np.maximum(LEAST_WIDTH - (high - low), 0.0) / 2
+    return low - push, high + push
+
+
+def _floor(problem: RLfDProblem) -> FloatArray:
+    """Return the best cost where q ≥ 0 does not bind."""
+    if problem.alpha == 0:
+        return _ends(problem)[0]
+    return problem.prior - problem.expert / (2 * problem.alpha)
+
+
 def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     """Return a point well inside, near the best one known.
 
@@ -299,8 +324,10 @@ def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     and lowering v by a constant raises q by the same constant, so all inequalities hold strictly.
     """
     mdp, n = problem.mdp, problem.mdp.n_pairs
+    low, high = _widened(problem)
     room = float(np.clip(best.gap, 1e-3, 0.1))
-    cost, value = (1 - room) * best.cost, (1 - room) * best.value
+    middle = 0.5 * (low + high)
+    cost, value = middle + (1 - room) * (best.cost - middle), (1 - room) * best.value
     slack = cost - mdp.flow_transpose(value)
     shift = room - min(0.0, float(slack.min()))
     slack += shift
@@ -309,8 +336,8 @@ def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     excess = 2 * problem.alpha * (cost - problem.prior) + problem.expert - mu
     multipliers = [
         mu,
-        level / (1 + cost) + np.maximum(excess, 0.0),
-        level / (1 - cost) + np.maximum(-excess, 0.0),
+        level / (cost - low) + np.maximum(excess, 0.0),
+        level / (high - cost) + np.maximum(-excess, 0.0),
         level / (1 + value),
         level / (1 - value),
     ]

@@ -39,7 +39,7 @@ def beliefs_and_d(draw: st.DrawFn) -> tuple[Belief, np.ndarray]:
 def objective(belief: Belief, x: np.ndarray, d: np.ndarray) -> float:
     """Ω(C(x)) + <d, C(x)>, from its definition."""
     cost = belief.cost(x)
-    return belief.penalty(cost) + float(d @ cost)
+    return belief.penalty(x) + float(d @ cost)
 
 
 def some_points(belief: Belief, seed: int, number: int = 60) -> list[np.ndarray]:

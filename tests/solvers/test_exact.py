@@ -127,16 +127,16 @@ def test_an_unknown_method_and_something_that_is_no_problem_are_refused():
         solve_exact(problem, "simplex")
     with pytest.raises(TypeError, match="problem must be an RLfDProblem, got TabularMDP"):
         solve_exact(problem.mdp)
-    with pytest.raises(TypeError, match="solve_exact takes the belief NearPrior, got Hull"):
-        solve_exact(hull_of(problem))
+    with pytest.raises(ValueError, match="for the belief Hull, method must be one of auto, cutting-planes, qp"):
+        solve_exact(hull_of(problem), "lp")
 
 
 def test_methods_and_bounds_of_the_other_penalty_are_refused():
     problem = examples.gridworld(alpha=0.001, regulariser="l1")
     for method in ("qp", "matrix-free"):
-        with pytest.raises(ValueError, match=f"regulariser=\"l1\", method must be one of auto, lp; got '{method}'"):
+        with pytest.raises(ValueError, match=f"NearPrior with norm l1, method must be one of auto, lp; got '{method}'"):
             solve_exact(problem, method)
-    with pytest.raises(ValueError, match="regulariser=\"l2\", method must be one of auto, qp, matrix-free; got 'lp'"):
+    with pytest.raises(ValueError, match="NearPrior with norm l2, method must be one of auto, qp, matrix-free; got 'lp'"):
         solve_exact(RLfDProblem(problem.mdp, problem.expert), "lp")
     with pytest.raises(ValueError, match='bound="paper" is a lemma on regulariser="l2"'):
         problem.step_sizes(0.1, bound="paper")

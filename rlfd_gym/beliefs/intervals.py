@@ -1,0 +1,136 @@
+r"""`Intervals`: the cost of every pair is known up to an interval.
+
+The possible costs are lowᵢ ≤ cᵢ ≤ highᵢ, pair by pair, within the box [-1, 1]. No cost is more
+plausible than another: Ω = 0. For d = μ_E - μ the inner minimum has a closed form,
+
+    c*ᵢ = lowᵢ where dᵢ > 0,   highᵢ where dᵢ < 0,      Σᵢ min(lowᵢ dᵢ, highᵢ dᵢ),
+
+and the excess of another cost over it is the sum of the nonnegative terms (cᵢ - c*ᵢ) dᵢ. With equal
+ends the learning problem is planning; with the whole box it is imitation.
+
+**Algorithm 1** needs no estimate of a penalty, so its estimator for c is e_{i_E} - e_{i_t}, with a
+second moment of at most 2. The step is the paper's, projected on the intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs.belief import FEASIBILITY, Belief
+from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.mdp.pairs import Pairs
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Intervals(Belief):
+    """The belief that the cost of every pair lies in an interval.
+
+    Args:
+        low: the smallest possible cost of each pair, over pairs or as a table.
+        high: the largest possible cost of each pair.
+        scale: if both are in money, the map to learning units.
+
+    The parts of the intervals outside [-1, 1] are left out. An interval without a point in the box
+    is an error.
+
+    Example:
+        >>> belief = Intervals(low=[-0.5, 0.0], high=[0.5, 0.2])
+        >>> belief.best(np.array([0.1, -0.1])).tolist()       # d = μ_E - μ
+        [-0.5, 0.2]
+    """
+
+    low: FloatArray = field(repr=False)
+    high: FloatArray = field(repr=False)
+
+    def __init__(self, low: ArrayLike, high: ArrayLike, *, scale: CostScale | None = None) -> None:
+        """Check and copy the arguments."""
+        ends = [_checks.finite_array(name, values) for name, values in (("low", low), ("high", high))]
+        if ends[0].shape != ends[1].shape:
+            raise ValueError(f"low has shape {ends[0].shape} and high has shape {ends[1].shape}, expected the same")
+        if where := _first(ends[0] > ends[1]):
+            raise ValueError(f"low must not exceed high; entry {where} has {ends[0][where]} > {ends[1][where]}")
+        lower, upper = ends if scale is None else [scale.to_box(end) for end in ends]
+        if where := _first((lower > 1 + FEASIBILITY) | (upper < -1 - FEASIBILITY)):
+            raise ValueError(
+                f"low and high miss the box [-1, 1] of learning costs: entry {where} is "
+                f"[{lower[where]:g}, {upper[where]:g}]; if they are in money, give scale=CostScale(lowest, highest)"
+            )
+        lower, upper = np.clip(lower, -1.0, 1.0), np.clip(upper, -1.0, 1.0)
+        self._fill(prior=0.5 * (lower + upper), alpha=0.0, scale=scale, low=lower, high=upper)
+
+    def over(self, pairs: Pairs) -> Intervals:
+        """Return the belief over an environment's pairs, with its arrays checked."""
+        low, high = pairs.pairs(self.low, "low"), pairs.pairs(self.high, "high")
+        return self._with(low=low, high=high, prior=0.5 * (low + high))
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Return the two ends of the intervals."""
+        return self.low, self.high
+
+    @property
+    def largest(self) -> float:
+        """1: values are kept in [-1, 1], as in the paper."""
+        return 1.0
+
+    def cost(self, x: FloatArray) -> FloatArray:
+        """Return the cost, which is x itself."""
+        return x
+
+    def vector(self, x: Any) -> FloatArray:
+        """Return the cost as a finite vector over pairs, or raise an error."""
+        return _checks.pair_vector("cost", x, self.low.size)
+
+    def check(self, x: FloatArray) -> FloatArray:
+        """Return the cost with rounding removed, or raise an error if it leaves the intervals."""
+        inside = self.nearest(x)
+        worst = int(np.argmax(np.abs(inside - x)))
+        if abs(inside[worst] - x[worst]) > FEASIBILITY:
+            raise ValueError(
+                f"cost must lie in its intervals for bounds to hold; entry {worst} is {x[worst]}, its interval is "
+                f"[{self.low[worst]:g}, {self.high[worst]:g}]"
+            )
+        return inside
+
+    def nearest(self, x: FloatArray) -> FloatArray:
+        """Return the cost clipped to the intervals."""
+        return np.clip(x, self.low, self.high)
+
+    def penalty(self, x: FloatArray) -> float:
+        """Return 0: all costs in the intervals are equally plausible."""
+        return 0.0
+
+    def best(self, d: FloatArray) -> FloatArray:
+        """Return c*, with the middle of the interval where dᵢ = 0."""
+        return np.where(d > 0, self.low, np.where(d < 0, self.high, self.prior))
+
+    def excess(self, x: FloatArray, d: FloatArray) -> float:
+        """Return how far <d, c> at x is above its minimum, as a sum of nonnegative terms."""
+        return float(np.sum((x - self.best(d)) * d))
+
+    def scope(self, x: FloatArray) -> str:
+        """Describe the costs in the intervals."""
+        return "in the given intervals"
+
+    def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
+        """Return d."""
+        return d
+
+    def second_moment(self, bound: str) -> float:
+        """Return 2, or what the paper's lemma has for α = 0."""
+        return 0.0 if bound == "paper" else 2.0
+
+    def start(self, rng: np.random.Generator, uniform: bool) -> FloatArray:
+        """Draw a cost uniformly from the intervals."""
+        return rng.uniform(self.low, self.high)
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index of the first entry that is True; an empty tuple if there is none."""
+    found = np.argwhere(bad)
+    return tuple(map(int, found[0])) if len(found) else ()

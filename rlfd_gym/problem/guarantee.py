@@ -1,0 +1,322 @@
+r"""Guarantees about the truth: at least so much better than the expert, for every covered cost.
+
+The duality gap says how well a problem was solved. A guarantee says what a user wants to know: is
+this policy better than what the expert does now, and by how much at least?
+
+**For any policy, by any method.** Let μ be its occupancy, d = μ_E - μ, and g(d) the belief's inner
+minimum, the least Ω(c) + <d, c> over the costs that are held possible. For each of these costs
+<d, c> ≥ g(d) - Ω(c). So for a learned x_A and every c with Ω(c) ≤ Ω(x_A)
+
+    <μ_E, c> - <μ, c>  ≥  g(d) - Ω(x_A).
+
+If x_A is the belief's best answer to d, this is <d, C(x_A)>, attained at C(x_A), the worst case.
+For beliefs without a penalty (`Intervals`, `Prices`, `Ball`, `Hull` with α = 0) every cost of the
+belief is covered. For `NearPrior` every cost no farther from the prior than the learned one is: α
+is a radius of trust. No solver is needed.
+
+**For the solution of a problem.** If (c_A, μ_A) has the duality gap ε, then for every covered cost
+
+    <μ_E, c> - <μ_A, c>  ≥  lower - Ω(c_A)  =  R(c_A) - ε,        R(c) = <μ_E, c> - ρ*_c,
+
+where R is the expert's regret. `lower` already allows for a μ_A that is only nearly an occupancy:
+its policy has the occupancy μ' from the expert's own start, and <μ' - μ_A, c> ≤ M‖Tγ d‖₁ where M
+is the largest cost.
+
+**From demonstrations, with probability 1 - η.** Let μ̂_E be the mean of N independent
+trajectories' discounted counts, none of which was used to learn the policy. The function g is a
+minimum of linear functions of d, so it is concave and E g(μ̂_E - μ) ≤ g(μ_E - μ): on average it
+promises too little. One trajectory moves <μ̂_E, c> by at most B/N, where B bounds how far apart two
+entries of one cost can be. McDiarmid's inequality then says that with probability 1 - η
+
+    g(μ_E - μ)  ≥  g(μ̂_E - μ) - B √(ln(1/η) / 2N).
+
+This is the *safe* bound, and `improvement` is what follows from it. Mass that lies after the end
+of truncated trajectories is known to lie somewhere, so the safe bound also subtracts B times it.
+The *bootstrap* resamples the trajectories and takes the η-quantile of g. It is tighter, and
+approximate: its coverage is measured, not proven.
+
+**What it does not say.** Nothing about costs outside the belief. Nothing about an improvement that
+the policy was selected for on the same demonstrations. And an improvement below zero is no
+guarantee: under the worst case the policy is worse than the expert.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from rlfd_gym import _checks
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs import Belief, Prices
+from rlfd_gym.experts.demonstrations import (
+    Demonstrations,
+    absorbing_states,
+    check_timed,
+    demonstrated_pairs,
+    read_demonstrations,
+)
+from rlfd_gym.mdp.occupancy import check_occupancy, policy_of
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.protocol import Point
+
+RESAMPLES = 1000
+NOTHING = 1e-9  # an improvement of at most this, relative to the largest cost, is zero
+OPTIMAL = 1e-6  # so is a regret of at most this
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Guarantee:
+    """The least improvement of a policy on the expert, over all costs that it covers.
+
+    It prints as a sentence.
+
+    Attributes:
+        improvement: the least improvement, in the unit of the costs. Below zero there is no
+            guarantee: under the worst cost the policy is worse than the expert by that much.
+        worst_cost: the covered cost with the least improvement, over pairs.
+        worst: the same in the belief's coordinates: the cost, the mixture of a basis or the
+            prices.
+        scope: the covered costs in words, to follow "for every cost".
+        reason: why nothing is guaranteed; empty if something is.
+        confidence: the probability with which `improvement` holds, if the expert was estimated
+            from demonstrations; `None` if the expert's occupancy is taken as it is.
+        estimate: the least improvement on the demonstrations themselves, without any margin.
+        bootstrap: the approximate bound at the same confidence by resampling trajectories.
+        n_trajectories: how many trajectories were used; 0 for a given occupancy.
+        belief: what is believed about the cost.
+        mdp: the MDP.
+        policy: the policy that the guarantee is about, over pairs.
+    """
+
+    improvement: float
+    worst_cost: FloatArray
+    worst: FloatArray
+    scope: str
+    reason: str
+    belief: Belief
+    mdp: TabularMDP
+    policy: FloatArray
+    confidence: float | None = None
+    estimate: float | None = None
+    bootstrap: float | None = None
+    n_trajectories: int = 0
+
+    def __bool__(self) -> bool:
+        """Return whether the policy is guaranteed to be better than the expert."""
+        return not self.reason
+
+    @property
+    def money(self) -> float:
+        """The improvement in money, if the belief was stated in money, else as it is."""
+        return self.improvement if self.belief.scale is None else self.improvement / self.belief.scale.factor
+
+    @property
+    def worst_prices(self) -> dict[str, float] | None:
+        """The worst prices by name; `None` for beliefs that are not about prices."""
+        if not isinstance(self.belief, Prices):
+            return None
+        return {name: float(price) for name, price in zip(self.belief.names, self.worst, strict=True)}
+
+    def covers(self, cost: ArrayLike) -> bool:
+        """Return whether the guarantee holds for a cost, up to shaping and scale.
+
+        Adding Tγᵀu to a cost changes no improvement, and multiplying it by k > 0 multiplies every
+        improvement by k. So a cost is covered if k·c + Tγᵀu is, for some k > 0 and u.
+        """
+        from rlfd_gym.problem.coverage import covers  # here, because it loads solvers
+
+        return covers(self.mdp, self.belief, self.worst, self.mdp.pairs(cost, "cost"))
+
+    def __str__(self) -> str:
+        """Return the guarantee as a sentence or two."""
+        where = ""
+        if (prices := self.worst_prices) is not None:
+            where = " at " + ", ".join(f"{name} = {price:.4g}" for name, price in prices.items())
+        sure = "" if self.confidence is None else f" with probability {self.confidence:.4g}"
+        if self.reason:
+            return f"Nothing is guaranteed{sure} for every cost {self.scope}: {self.reason}."
+        amount = f"{self.improvement:.4g}"
+        if self.belief.scale is not None:
+            amount += f" ({self.money:.4g} in money)"
+        least = where or " at worst_cost"
+        return f"At least {amount} better than the expert{sure}, for every cost {self.scope}; least{least}."
+
+    def __repr__(self) -> str:
+        """Return the sentence."""
+        return f"Guarantee({str(self)!r})"
+
+
+def guarantee(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    expert: Any,
+    belief: Belief,
+    confidence: float | None = None,
+    *,
+    seed: int | np.random.Generator = 0,
+    n_resamples: int = RESAMPLES,
+    cost: ArrayLike | None = None,
+) -> Guarantee:
+    """Return the least improvement of a policy on the expert, over everything held possible.
+
+    Args:
+        mdp: the environment's tables.
+        policy: the policy, over pairs or as a table, learned by any method.
+        expert: the expert's occupancy, over pairs or as a table; the statement is then certain. Or
+            demonstrations that were *not* used to learn the policy; the statement then holds with
+            the probability `confidence`.
+        belief: what is believed about the cost.
+        confidence: the probability 1 - η, such as 0.95, with demonstrations.
+        seed: of the bootstrap.
+        n_resamples: how many resamples the bootstrap takes.
+        cost: for beliefs with a penalty, the learned cost (or mixture, or prices): costs are
+            covered up to its penalty. By default it is the belief's best answer to the policy.
+
+    Example:
+        >>> from rlfd_gym import RLfDProblem, solve_exact
+        >>> from rlfd_gym.problem import examples
+        >>> env = examples.inventory_env()
+        >>> expert = env.mdp.optimal(env.cost_for(5, 8, 15)).occupancy
+        >>> belief = env.price_ranges(order=(2.5, 5), holding=(0.3, 3), sell=(13, 16))
+        >>> solution = solve_exact(RLfDProblem(env.mdp, expert, belief=belief))
+        >>> promise = guarantee(env.mdp, solution.policy, expert=expert, belief=belief)
+        >>> round(promise.improvement, 4), promise.worst_prices
+        (0.0872, {'order': 5.0, 'holding': 3.0, 'sell': 13.0})
+    """
+    _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
+    belief = _checks.instance("belief", belief, Belief).over(mdp)
+    occupancy = mdp.occupancy_of(policy)
+    own = mdp.pairs(policy, "policy")
+    learned = None if cost is None else belief.vector(mdp.pairs(cost, "cost") if np.ndim(cost) == 2 else cost)
+    if _is_array(expert):
+        if confidence is not None:
+            raise ValueError(
+                f"confidence is {confidence!r}, but expert is an occupancy, for which the statement is certain; pass "
+                "demonstrations, or no confidence"
+            )
+        mu_e = check_occupancy(mdp, expert, "expert")
+        return _certain(mdp, own, mu_e - occupancy, mu_e, belief, learned)
+    if confidence is None:
+        raise ValueError("confidence is None, but expert is estimated from demonstrations: give it, such as 0.95")
+    eta = 1.0 - _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
+    shown = read_demonstrations(expert)
+    each, cut = _occupancies(shown, mdp)
+    d = np.asarray(each.mean(axis=0)).ravel() - occupancy
+    x, estimate = _worst(belief, d, learned)
+    margin = belief.spread * (math.sqrt(math.log(1 / eta) / (2 * each.shape[0])) + cut)
+    resampled = _bootstrap(belief, each, occupancy, _checks.integer("n_resamples", n_resamples, 1), seed)
+    improvement = estimate - margin
+    why = f"with {each.shape[0]} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
+    return Guarantee(
+        improvement=improvement,
+        worst_cost=belief.cost(x),
+        worst=x,
+        scope=belief.scope(x),
+        reason=why if improvement <= 0 else "",
+        belief=belief,
+        mdp=mdp,
+        policy=own,
+        confidence=float(confidence),
+        estimate=estimate,
+        bootstrap=float(np.quantile(resampled, eta)) - belief.penalty(x),
+        n_trajectories=each.shape[0],
+    )
+
+
+def guarantee_at(problem: RLfDProblem, point: Point) -> Guarantee:
+    """Return the guarantee of a solution's policy, from the solution's point and bounds alone."""
+    mdp, belief = problem.mdp, problem.belief
+    upper, lower = problem.bounds(*point)
+    penalty = belief.penalty(point.x)
+    improvement = lower - penalty
+    return Guarantee(
+        improvement=improvement,
+        worst_cost=belief.cost(point.x),
+        worst=point.x,
+        scope=belief.scope(point.x),
+        reason=_reason(belief, improvement, upper - penalty),
+        belief=belief,
+        mdp=mdp,
+        policy=mdp.policy_of(point.occupancy),
+    )
+
+
+def _certain(
+    mdp: TabularMDP, policy: FloatArray, d: FloatArray, expert: FloatArray, belief: Belief, learned: FloatArray | None
+) -> Guarantee:
+    """Return the guarantee against an expert whose occupancy is known."""
+    x, improvement = _worst(belief, d, learned)
+    cost, reason = belief.cost(x), ""
+    if improvement <= NOTHING * belief.largest:
+        reason = _reason(belief, improvement, float(expert @ cost) - mdp.optimal(cost).expected_cost)
+    return Guarantee(improvement, cost, x, belief.scope(x), reason, belief, mdp, policy)
+
+
+def _worst(belief: Belief, d: FloatArray, learned: FloatArray | None) -> tuple[FloatArray, float]:
+    """Return x and g(d) - Ω(x), for the learned x or else the belief's best answer to d."""
+    best = belief.best(d)
+    least = float(d @ belief.cost(best))
+    if learned is None or belief.alpha == 0:
+        return best, least
+    return learned, least + belief.penalty(best) - belief.penalty(learned)
+
+
+def _reason(belief: Belief, improvement: float, regret: float) -> str:
+    """Say why nothing is guaranteed, given the expert's regret under the worst cost."""
+    if improvement > NOTHING * belief.largest:
+        return ""
+    if regret <= OPTIMAL * belief.largest:
+        return "they include one under which the expert is optimal (worst_cost), so nobody can promise to be better"
+    worse = f"under the worst cost the policy is {-improvement:.2g} worse than the expert"
+    return f"{worse}, though the expert is not optimal there: another policy may be guaranteed something"
+
+
+def _occupancies(shown: Demonstrations, mdp: TabularMDP) -> tuple[sp.csr_array, float]:
+    """Return each trajectory's own occupancy, one row each, and the mass that is not known.
+
+    The mass γ^T after the end is put on the last state, divided as the demonstrator does there.
+    Where no action leaves that state this is right; elsewhere it is counted as not known.
+    """
+    check_timed(shown, "trajectory")
+    assert shown.lengths is not None  # `check_timed` has seen to it
+    assert shown.next_states is not None
+    pairs, number = demonstrated_pairs(shown, mdp), len(shown.lengths)
+    last, tails = shown.next_states[shown.ends], number * shown.tails(mdp.discount)
+    policy = policy_of(mdp, np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64))
+    # The pairs of each last state, as rows (trajectory, pair, mass).
+    counts = np.diff(mdp.state_starts)[last]
+    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    ending = np.repeat(mdp.state_starts[last], counts) + offsets
+    rows = np.concatenate([np.repeat(np.arange(number), shown.lengths), np.repeat(np.arange(number), counts)])
+    masses = np.concatenate([number * shown.weights(mdp.discount), np.repeat(tails, counts) * policy[ending]])
+    each = sp.csr_array((masses, (rows, np.concatenate([pairs, ending]))), shape=(number, mdp.n_pairs))
+    return each, float(tails[~absorbing_states(mdp)[last]].sum()) / number
+
+
+def _bootstrap(
+    belief: Belief, each: sp.csr_array, occupancy: FloatArray, n_resamples: int, seed: int | np.random.Generator
+) -> FloatArray:
+    """Return g of the mean of resampled trajectories, once for each resample."""
+    rng, number = np.random.default_rng(seed), each.shape[0]
+    values = np.empty(n_resamples)
+    for b in range(n_resamples):
+        weights = rng.multinomial(number, np.full(number, 1 / number)) / number
+        d = each.T @ weights - occupancy
+        x = belief.best(d)
+        values[b] = belief.penalty(x) + d @ belief.cost(x)
+    return values
+
+
+def _is_array(expert: Any) -> bool:
+    """Return whether an expert is an occupancy: an array, or a list of numbers."""
+    if isinstance(expert, np.ndarray):
+        return True
+    if isinstance(expert, (list, tuple)):
+        return all(isinstance(entry, (int, float, list, np.number)) for entry in expert)
+    return False
