@@ -13,6 +13,12 @@ r"""Rules that choose α from a path (`select_alpha`): what each assumes, and wh
   nothing of an expert that is consistently wrong: with many demonstrations it imitates the expert.
   And the departure that is allowed is spent on what the prior dislikes, which need not be where
   the noise is.
+* `"prior-error"` assumes that you know how wrong the prior may be, as a distance r = ‖c - ĉ‖ in
+  ℓ2-norm. The rule takes the largest α whose learned cost is at least r away from the prior: the
+  guarantee of its apprentice then covers every cost within r (`rlfd_gym.problem.guarantee`), and of
+  all such α this one promises most. It finds this α by bisection, as the distance is monotone. If
+  the expert is optimal for a cost within r of the prior, nothing can be promised, and the rule
+  imitates.
 * `"l-curve"` assumes nothing. The rule takes the corner of the trade-off between F and G. They lie
   on a convex curve whose slope at c_α is dF/dG = -α, so the point farthest below the chord between
   the path's ends is where α is the chord's slope,
@@ -33,7 +39,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rlfd_gym import _checks
-from rlfd_gym.alpha.path import SMALLEST, AlphaPath, PathPoint, bracket, solve_at
+from rlfd_gym.alpha.path import LARGEST, SMALLEST, AlphaPath, PathPoint, bracket, solve_at
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.incumbent import GAP
 from rlfd_gym.solvers.projection import policy_spread
@@ -75,8 +81,9 @@ def select_alpha(
     Args:
         path: from `alpha_path`. Its points bracket the answer, which is then found to 0.1% with
             further exact solves.
-        rule: "regret-budget", "discrepancy" or "l-curve"; the first two may include their number,
-            as in "regret-budget:0.05" and "discrepancy:0.2".
+        rule: "regret-budget", "discrepancy", "prior-error" or "l-curve"; the first two may include
+            their number, as in "regret-budget:0.05" and "discrepancy:0.2", and the third must, as
+            in "prior-error:0.1".
         budget: for "regret-budget", the regret that the expert may have, as a share of the cost
             range.
         noise: for "discrepancy", how far the expert's occupancy may be off in ℓ1-norm; see
@@ -116,6 +123,8 @@ def parse_rule(rule: str) -> tuple[str, float | None]:
     name, colon, text = rule.partition(":")
     parameter, largest = RULES[_checks.one_of("rule", name, RULES)].parameter, RULES[name].largest
     if not colon:
+        if name == "prior-error":
+            raise ValueError('rule "prior-error" needs its number, how wrong the prior may be: "prior-error:0.1"')
         return name, None
     if parameter is None:
         raise ValueError(f"rule {name!r} takes no number, got {rule!r}")
@@ -181,6 +190,31 @@ def _beyond_noise(path: AlphaPath, noise: float) -> tuple[PathPoint, str]:
     )
 
 
+def _within_trust(path: AlphaPath, radius: float) -> tuple[PathPoint, str]:
+    """Choose the largest α whose guarantee covers every cost within `radius` of the prior."""
+
+    def holds(point: PathPoint) -> bool:
+        return point.distance >= radius
+
+    inside, outside = _crossing(path, holds)
+    if inside is None:  # α is below the path, unless the expert is optimal before the distance is reached
+        inside = solve_at(path.problem, max(1e-3 * path[0].alpha, SMALLEST))
+        if inside.regret <= GAP or not holds(inside):
+            return path[0], (
+                f"the expert is optimal, within {max(inside.regret, 0.0):.1g}, under a cost {inside.distance:.3g} from "
+                f"the prior, so nothing can be promised for every cost within {radius:.3g}; the path's smallest "
+                f"alpha = {path[0].alpha:.3g} imitates"
+            )
+        inside, _ = bracket(path.problem, inside, path[0], holds)
+    elif outside is None:
+        farthest = solve_at(path.problem, LARGEST)
+        inside = farthest if holds(farthest) else bracket(path.problem, inside, farthest, holds)[0]
+    return inside, (
+        f"alpha = {inside.alpha:.3g} is the largest whose learned cost, {inside.distance:.3g} from the prior, is at "
+        f"least {radius:.3g} away, so that every cost within that distance is covered"
+    )
+
+
 def _corner(path: AlphaPath, _: float) -> tuple[PathPoint, str]:
     """Choose the point of the trade-off farthest below the chord between the path's ends."""
     if len(path) < 2:
@@ -202,6 +236,7 @@ def _corner(path: AlphaPath, _: float) -> tuple[PathPoint, str]:
 RULES = {
     "regret-budget": Rule(_within_budget, "budget", 1.0),
     "discrepancy": Rule(_beyond_noise, "noise", 2.0),
+    "prior-error": Rule(_within_trust, "error", np.inf),
     "l-curve": Rule(_corner),
 }
 """The rules by name."""

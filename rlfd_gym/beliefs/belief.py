@@ -61,6 +61,10 @@ class Belief(_checks.Locked, ABC):
         """Return the same belief with another α."""
         raise TypeError(f"{type(self).__name__} has no penalty, so it takes no alpha; got {alpha!r}")
 
+    def stated_in(self: SomeBelief, scale: CostScale) -> SomeBelief:
+        """Return the same belief, with results to be reported in money as well."""
+        return self._with(scale=scale)
+
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """Return the smallest and the largest cost of each pair over 𝒞, or bounds on them."""
         return np.full(1, -1.0), np.full(1, 1.0)

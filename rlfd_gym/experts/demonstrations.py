@@ -112,6 +112,20 @@ class Demonstrations:
         assert self.lengths is not None
         return discount**self.lengths / len(self.lengths)
 
+    def only(self, trajectories: IntArray) -> Demonstrations:
+        """Return some of the trajectories, given by their numbers."""
+        assert self.lengths is not None
+        assert self.next_states is not None
+        first = self.ends - self.lengths + 1
+        steps = np.concatenate([np.arange(first[k], first[k] + self.lengths[k]) for k in trajectories])
+        return Demonstrations(
+            self.states[steps],
+            self.actions[steps],
+            self.next_states[steps],
+            self.lengths[trajectories],
+            self.terminal[trajectories],
+        )
+
     def where(self, index: int) -> str:
         """Return the name of a transition in error messages."""
         if self.lengths is None:

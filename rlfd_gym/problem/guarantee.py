@@ -205,7 +205,7 @@ def guarantee(
     if confidence is None:
         raise ValueError("confidence is None, but expert is estimated from demonstrations: give it, such as 0.95")
     eta = 1.0 - _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
-    shown = read_demonstrations(expert)
+    shown = expert if isinstance(expert, Demonstrations) else read_demonstrations(expert)
     each, cut = _occupancies(shown, mdp)
     d = np.asarray(each.mean(axis=0)).ravel() - occupancy
     x, estimate = _worst(belief, d, learned)
@@ -229,10 +229,9 @@ def guarantee(
     )
 
 
-def guarantee_at(problem: RLfDProblem, point: Point) -> Guarantee:
+def guarantee_at(problem: RLfDProblem, point: Point, upper: float, lower: float) -> Guarantee:
     """Return the guarantee of a solution's policy, from the solution's point and bounds alone."""
     mdp, belief = problem.mdp, problem.belief
-    upper, lower = problem.bounds(*point)
     penalty = belief.penalty(point.x)
     improvement = lower - penalty
     return Guarantee(

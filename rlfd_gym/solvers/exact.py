@@ -110,7 +110,7 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         lower=lower,
         method=f"exact: {used}",
         n_iterations=iterations,
-        guarantee=guarantee_at(problem, point),
+        guarantee=guarantee_at(problem, point, upper, lower),
     )
     warn_about_gap(solution, promise(upper, lower))
     return solution

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.beliefs import Belief
 from rlfd_gym.experts.demonstrations import Demonstrations
 from rlfd_gym.mdp import adapters
 from rlfd_gym.mdp.pairs import Pairs
@@ -95,9 +96,14 @@ class EnvModel:
         return self.pairs.pairs(values, name).copy()
 
     def problem(
-        self, expert: Any, prior: ArrayLike | None, alpha: float, regulariser: str
+        self, expert: Any, prior: Belief | ArrayLike | None, alpha: float, regulariser: str
     ) -> RLfDProblem | BlackBoxProblem:
-        """Pose RLfD_α, for an occupancy or, without tables, for a `SampledExpert`."""
+        """Pose the problem, for an occupancy or, without tables, for a `SampledExpert`.
+
+        A belief takes the place of prior, alpha and regulariser; without tables there is none.
+        """
+        if self.mdp is not None and isinstance(prior, Belief):
+            return RLfDProblem(self.mdp, expert, belief=prior)
         if self.mdp is not None:
             return RLfDProblem(self.mdp, expert, prior, alpha, regulariser)
         return BlackBoxProblem(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym.alpha import parse_rule
+from rlfd_gym.beliefs import Belief
 from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.experts.demonstrations import DISCOUNTINGS
 from rlfd_gym.problem.solution import Solution
@@ -23,7 +24,7 @@ SOLVERS = ("exact", "smd")
 POLICY_KINDS = ("occupancy", "greedy")
 DEFAULT_ALPHA = 0.1  # with a prior: the paper's choice in its experiments
 
-Prior = ArrayLike | Callable[[int, int], float]
+Prior = ArrayLike | Belief | Callable[[int, int], float]
 Solver = Callable[[Any], Solution]
 """A function from a problem, `RLfDProblem` or without tables `BlackBoxProblem`, to its solution."""
 
@@ -75,17 +76,31 @@ class Settings:
         if self.alpha is not None and not isinstance(self.alpha, str):
             object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
 
-    def completed(self, *, tables: bool, prior: bool, discount: float) -> Settings:
-        """Return the settings with their defaults for an environment and for a prior or none."""
+    def completed(self, *, tables: bool, prior: bool, belief: Belief | None, discount: float) -> Settings:
+        """Return the settings with their defaults for an environment, a prior or a belief, or none.
+
+        A belief has its own α and norm, so they may not be given again.
+        """
+        if belief is not None and (self.alpha is not None or self.regulariser != "l2"):
+            raise ValueError(
+                f"alpha and regulariser belong to the belief that prior is, {type(belief).__name__}; got alpha="
+                f"{self.alpha!r} and regulariser={self.regulariser!r}"
+            )
+        if belief is not None and not tables:
+            raise ValueError(
+                f"prior is the belief {type(belief).__name__}, which needs transition tables; env has none"
+            )
         solver = ("exact" if tables else "smd") if self.solver is None else self.solver
         if not tables and (solver == "exact" or self.policy_kind == "greedy"):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
-        alpha = self.alpha
+        if belief is not None and solver == "smd":
+            belief.second_moment("corrected")  # raises for a belief that Algorithm 1 does not handle
+        alpha = self.alpha if belief is None else belief.alpha
         if alpha is None:
             if prior and self.regulariser == "l1":
                 raise ValueError('alpha has no default with regulariser="l1": see rlfd_gym.pinning_alpha for its range')
             alpha = DEFAULT_ALPHA if prior else 0.0
-        if not prior and alpha != 0:
+        if not prior and belief is None and alpha != 0:
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
         if isinstance(alpha, str):
             parse_rule(alpha)

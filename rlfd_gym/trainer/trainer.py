@@ -27,10 +27,11 @@ from imitation.util.logger import HierarchicalLogger
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.alpha import AlphaChoice
-from rlfd_gym.experts import demonstrations as demos
-from rlfd_gym.experts.noise import occupancy_noise
-from rlfd_gym.experts.sampled import SampledExpert, sampled_expert
+from rlfd_gym.beliefs import Belief
+from rlfd_gym.experts.demonstrations import Demonstrations
+from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.problem.black_box import BlackBoxProblem
+from rlfd_gym.problem.guarantee import Guarantee
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
@@ -39,7 +40,7 @@ from rlfd_gym.trainer.env_model import EnvModel
 from rlfd_gym.trainer.policy import TablePolicy
 from rlfd_gym.trainer.reward import TableRewardNet, fit_reward_net, reward_table
 from rlfd_gym.trainer.settings import Prior, ReadsSettings, Settings, Solver
-from rlfd_gym.trainer.training import choose_alpha, progress, train_smd
+from rlfd_gym.trainer.training import apprentice_guarantee, choose_alpha, progress, read_expert, train_smd
 
 LARGE_GAP = 0.5  # for costs in [-1, 1]
 
@@ -61,12 +62,13 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         rng: a `Generator` or a seed; by default 0. The same one gives the same result.
         venv: instead of `env`, as GAIL calls it.
         prior: ĉ, the guess of the cost, best in [-1, 1]: a vector over pairs, a (n_states,
-            n_actions) table, or a function of (state, action).
+            n_actions) table, or a function of (state, action). Or any belief about the cost, such
+            as `env.price_ranges(...)`, see `rlfd_gym.beliefs`; it needs tables, and no alpha.
         alpha: how much the prior weighs. By default 0.1, the paper's value, with a prior, and 0
             without, where the demonstrations alone decide and the best answer is to do as the
             expert did. Or the name of a rule by which `train` chooses it and logs why:
-            "regret-budget:0.05", "discrepancy" (two trajectories at least) or "l-curve", see
-            `rlfd_gym.alpha.rules`. That takes the exact solver some fifty times as long.
+            "regret-budget:0.05", "discrepancy" (two trajectories at least), "prior-error:0.1" or
+            "l-curve", see `rlfd_gym.alpha.rules`. That takes the exact solver some fifty times as long.
         regulariser: "l2", or "l1" to keep the learned cost exactly at the prior in most pairs; its
             alpha is a mass per pair, see `rlfd_gym.solvers.reweighted`, and has no default.
         discount: γ; by default the environment's, or 0.99 if it has none.
@@ -129,16 +131,19 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
             allow_variable_horizon=allow_variable_horizon,
         )  # fmt: skip
         self._model = EnvModel.of(self.env, discount)
-        self.prior = None if prior is None else self._model.pairs_of("prior", prior)
+        self.belief = prior.over(self._model.pairs) if isinstance(prior, Belief) else None
+        self.prior = None if prior is None or self.belief else self._model.pairs_of("prior", prior)
         self.settings = settings.completed(
-            tables=self._model.mdp is not None, prior=prior is not None, discount=self._model.discount
-        )
+            tables=self._model.mdp is not None, prior=self.prior is not None, belief=self.belief,
+            discount=self._model.discount,
+        )  # fmt: skip
         if reward_net is not None:
             self._model.check_net("reward_net", reward_net)
         self._problem: RLfDProblem | BlackBoxProblem | None = None
         self._solution: Solution | None = None
         self._choice: AlphaChoice | None = None
         self._noise: float | None = None
+        self._shown: Demonstrations | None = None
         seeds = np.random.default_rng(0 if rng is None else rng).integers(2**63, size=2)
         self._seed = int(seeds[0])
         pairs = self._model.pairs
@@ -151,27 +156,12 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     def set_demonstrations(self, demonstrations: Any) -> None:
         """Set or replace the demonstrations; `policy` stays as it is until `train` is called."""
-        expert: FloatArray | SampledExpert
-        model, noise = self._model, None
-        if isinstance(demonstrations, np.ndarray):
-            if model.mdp is None:
-                raise ValueError("demonstrations: an occupancy has no next states, which env without tables needs")
-            expert = demos.occupancy_from_demonstrations(demonstrations, model.mdp)
-        else:
-            read = model.as_executed(demos.read_demonstrations(demonstrations))
-            if model.mdp is None:
-                stays, feasible = model.seems_absorbing(read), model.pairs.feasible
-                expert = sampled_expert(
-                    read, model.discount, feasible=feasible, absorbing=stays, discounting=self.discounting
-                )
-            else:
-                expert = demos.estimate_occupancy(read, model.mdp, discounting=self.discounting)
-                if self.alpha_rule == "discrepancy":
-                    noise = occupancy_noise(read, model.mdp, discounting=self.discounting, seed=self._seed)
-            # Checked last: the check stores the horizon, and rejected demonstrations must not set it.
-            if read.lengths is not None:
-                self._check_fixed_horizon(read.lengths.tolist())
+        read, expert, noise = read_expert(self._model, demonstrations, self.settings, self._seed)
+        # Checked last: the check stores the horizon, and rejected demonstrations must not set it.
+        if read is not None and read.lengths is not None:
+            self._check_fixed_horizon(read.lengths.tolist())
         self._pose(expert, noise)
+        self._shown = read
 
     def train(
         self,
@@ -262,6 +252,15 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
             raise RuntimeError(f"no alpha has been chosen: {why}")
         return self._choice
 
+    def guarantee(self, confidence: float | None = None) -> Guarantee:
+        """Return by how much the apprentice is better than the expert at least, for which costs.
+
+        For an occupancy it is certain, and about `policy`. For demonstrations it holds with the
+        probability `confidence`, by default 0.95, and is about its own `policy`, which is learned
+        from one half of the trajectories and judged by the other.
+        """
+        return apprentice_guarantee(self.problem, self.solution, self._shown, self._read, confidence, self._seed)
+
     @property
     def cost_table(self) -> FloatArray:
         """The learned cost, (n_states, n_actions), `nan` where an action is infeasible."""
@@ -294,7 +293,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
     def _pose(self, expert: FloatArray | SampledExpert, noise: float | None, choice: AlphaChoice | None = None) -> None:
         """Pose the problem, with the α of a choice if there is one, and forget the solution."""
         alpha = self.settings.fixed_alpha(0.0) if choice is None else choice.alpha
-        self._problem = self._model.problem(expert, self.prior, alpha, self.regulariser)
+        self._problem = self._model.problem(expert, self.belief or self.prior, alpha, self.regulariser)
         self._noise, self._choice, self._solution = noise, choice, None
 
     def _solve(self) -> None:
@@ -320,7 +319,11 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
     @property
     def _policy_pairs(self) -> FloatArray:
         """The apprentice's policy over pairs."""
-        return self._model.policy(self.solution, self.policy_kind)
+        return self._read(self.solution)
+
+    def _read(self, solution: Solution) -> FloatArray:
+        """Return a solution's policy over pairs, read as `policy_kind` says."""
+        return self._model.policy(solution, self.policy_kind)
 
     @property
     def _reward_table(self) -> FloatArray:

@@ -37,6 +37,9 @@ With period ≥ 4n this costs O(1) per step. Z outside [1e-100, 1e100] flushes t
 depend on the iterate are made `BLOCK` steps ahead, so that memory can be requested in time
 (`prefetch`).
 
+**Intervals.** With the belief `Intervals`, c is projected on the interval of each pair instead of
+[-1, 1]; `ends` is either None or not when the kernels are compiled.
+
 **Convex hull.** With a basis C the cost is Cw, with w in a simplex. A pair's cost is then read as
 Cᵢw, and the step for c is one for w (`simplex`). That step moves every entry and so has nothing to
 be lazy about. Everything else is the same code. `mixture` is either None or not when the kernels
@@ -90,7 +93,7 @@ def advance(run, tables, step, draws, samples):
     """
     pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
     slots, expert = tables.slot_buffer.view(SLOT), tables.expert_buffer.view(SLOT)
-    tree, levels, clock, mixture = run.tree, run.levels, run.clock, run.mixture
+    tree, levels, clock, mixture, ends = run.tree, run.levels, run.clock, run.mixture, run.ends
     discount, scale, period = step.discount, step.scale, step.period
     z = tree_total(tree, levels)
     steps = clock[R_STEPS]
@@ -119,7 +122,7 @@ def advance(run, tables, step, draws, samples):
             next_j = alias_draw(slots, visited.row, visited.row_length, draws[t, VISITED_NEXT])
             samples[t, VISITED] = j
             samples[t, VISITED_NEXT] = next_j
-            update_cost(pairs, mixture, steps, step, i, j, e)
+            update_cost(pairs, mixture, ends, steps, step, i, j, e)
             update_value(states, steps, step.eta_value, discount, visited.state, next_j, pairs[e].state, next_e)
             # A flush where it is due; the condition is written so that a nan takes the branch.
             if not (1.0 / Z_RANGE < z < Z_RANGE and z * inverse_z <= limit and steps < period):
@@ -168,7 +171,7 @@ def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
         weight = update_mu(tried, tree[k // FAN, k % FAN], clock[INVERSE_Z], -step.eta_mu * slack)
         z = tree_set(tree, levels, k, weight)
         # c and u
-        update_cost(pairs, None, clock[R_STEPS], step, i, j, e)
+        update_cost(pairs, None, None, clock[R_STEPS], step, i, j, e)
         update_value(
             states, clock[R_STEPS], step.eta_value, discount,
             pairs[j].state, samples[r, VISITED_NEXT], pairs[e].state, samples[r, EXPERT_NEXT],
@@ -213,6 +216,19 @@ def clip(record, steps):
 
 
 @inlined
+def clip_cost(pairs, ends, i, steps):
+    """Project the cost of pair i on its interval, or on [-1, 1] if it has none."""
+    if ends is None:
+        clip(pairs[i], steps)
+    else:
+        record = pairs[i]
+        old = record.x
+        new = min(max(old, ends[i, 0]), ends[i, 1])
+        record.x = new
+        record.x_sum -= steps * (new - old)
+
+
+@inlined
 def update_value(states, steps, eta, discount, here, then, expert_here, expert_then):
     """Make the u part of a step; states may coincide, so first move all, then project all."""
     move(states[here], steps, -eta)
@@ -234,10 +250,10 @@ def read_cost(pair, mixture, k):
 
 
 @inlined
-def update_cost(pairs, mixture, steps, step, i, j, e):
+def update_cost(pairs, mixture, ends, steps, step, i, j, e):
     """Make the c part of a step, or the w part of one on a hull."""
     if mixture is None:
-        update_box(pairs, steps, step, i, j, e)
+        update_box(pairs, ends, steps, step, i, j, e)
     else:
         pull = step.pull
         drift = pull * (combine(mixture.basis, mixture.weight, i) - pairs[i].prior) if pull > 0.0 else 0.0
@@ -245,8 +261,8 @@ def update_cost(pairs, mixture, steps, step, i, j, e):
 
 
 @inlined
-def update_box(pairs, steps, step, i, j, e):
-    """Make the c part of a step on the box.
+def update_box(pairs, ends, steps, step, i, j, e):
+    """Make the c part of a step on the box, or on intervals.
 
     Pairs may coincide, so first move all, then project all.
     """
@@ -258,9 +274,9 @@ def update_box(pairs, steps, step, i, j, e):
             move(anchor, steps, -step.pull * np.sign(anchor.x - anchor.prior))
     move(pairs[j], steps, step.eta)
     move(pairs[e], steps, -step.eta)
-    clip(pairs[i], steps)
-    clip(pairs[j], steps)
-    clip(pairs[e], steps)
+    clip_cost(pairs, ends, i, steps)
+    clip_cost(pairs, ends, j, steps)
+    clip_cost(pairs, ends, e, steps)
 
 
 @inlined

@@ -60,19 +60,19 @@ def advance_and_measure(run, tables, step, draws, samples, measuring, records):
             return status
         done += size
         if int(run.clock[TOTAL]) % measuring.every == 0:
-            records[rows] = measure(run, run.mixture, step, measuring)
+            records[rows] = measure(run, run.mixture, run.ends, step, measuring)
             rows += 1
     return OK
 
 
 @compiled
-def measure(run, mixture, step, measuring):
+def measure(run, mixture, ends, step, measuring):
     """Return the duality gap of the average, and the changes of c, u, μ and w in the last step.
 
     The changes are ℓ1-norms of the differences of consecutive averages,
     avg_t - avg_{t-1} = (x_t - avg_t) / (t-1). On the box there is no w, and its change is 0.
-    `mixture` is that of the run; it is an argument of its own so that numba sees whether it is
-    None.
+    `mixture` and `ends` are those of the run; they are arguments of their own so that numba sees
+    whether they are None.
     """
     pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
     weights = run.tree.reshape(run.tree.size)
@@ -103,7 +103,9 @@ def measure(run, mixture, step, measuring):
         imbalance[pair.state] += scale * d
         slack[i] = cost - scale * (value[pair.state] - discount * after)
         smallest = min(smallest, slack[i])
-        if mixture is None:
+        if ends is not None:
+            gap += (cost - (ends[i, 0] if d > 0.0 else ends[i, 1])) * d
+        elif mixture is None:
             gap += excess(step.kind, cost, pair.prior, alpha, d)
         else:
             for k in range(len(linear)):

@@ -13,7 +13,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._compiled import aligned
-from rlfd_gym.beliefs import Hull
+from rlfd_gym.beliefs import Hull, Intervals
 from rlfd_gym.beliefs.near_prior import L2
 from rlfd_gym.problem import Point, Problem, RLfDProblem
 from rlfd_gym.solvers.smd.alias import distribution_table, row_tables
@@ -63,6 +63,7 @@ class Run(NamedTuple):
     levels: IntArray  # the first node of each level
     clock: FloatArray  # r and A of the kernels' docstring, and the flushes and steps so far
     mixture: Mixture | None = None  # None on the box
+    ends: FloatArray | None = None  # (n, 2), the interval of each pair's cost; None for [-1, 1]
 
     @property
     def pairs(self) -> np.ndarray[Any, Any]:
@@ -151,7 +152,9 @@ def start(problem: Problem, point: Point) -> Run:
     levels, size = tree_shape(problem.n_pairs)
     tree = aligned(size * FAN, np.dtype("f8")).reshape(size, FAN)
     tree[:] = 0.0
-    run = Run(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(4), mixture)
+    belief = problem.belief
+    ends = np.column_stack([belief.low, belief.high]) if isinstance(belief, Intervals) else None
+    run = Run(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(4), mixture, ends)
     flush(run.pairs, run.states, tree, levels, run.clock)
     run.clock[FLUSHES] = 0
     return run
@@ -159,11 +162,11 @@ def start(problem: Problem, point: Point) -> Run:
 
 def copy_of(run: Run) -> Run:
     """Return a copy that can be continued without changing the original."""
-    pairs, states, tree, levels, clock, mixture = run
+    pairs, states, tree, levels, clock, mixture, ends = run
     if mixture is not None:
         own = (mixture.log_weight.copy(), mixture.weight.copy(), mixture.weight_sum.copy())
         mixture = Mixture(mixture.basis, mixture.gram, *own)
-    return Run(_aligned_copy(pairs), _aligned_copy(states), _aligned_copy(tree), levels, clock.copy(), mixture)
+    return Run(_aligned_copy(pairs), _aligned_copy(states), _aligned_copy(tree), levels, clock.copy(), mixture, ends)
 
 
 def average_of(run: Run) -> Point:

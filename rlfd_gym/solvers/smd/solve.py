@@ -27,6 +27,7 @@ import numpy as np
 from rlfd_gym import _checks
 from rlfd_gym.mdp.occupancy import shares
 from rlfd_gym.problem import BlackBoxProblem, Problem, RLfDProblem
+from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.solution import History, Solution
 from rlfd_gym.solvers.smd.runs import Plan, SmdState, Start, Total, keeps_runs, run_all
 
@@ -214,6 +215,7 @@ def _solution(problem: RLfDProblem | BlackBoxProblem, plan: Plan, total: Total, 
         history=history,
         stats={"n_runs": total.n_runs, "step_sizes": plan.etas},
         state=SmdState(plan.etas, total.runs, last, problem.fingerprint()),
+        guarantee=guarantee_at(problem, average, upper, lower) if isinstance(problem, RLfDProblem) else None,
     )
 
 
