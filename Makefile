@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 COMPAT := .venv-compat
-TWO_AT_A_TIME := -n 2 --dist loadgroup
+TWO_AT_A_TIME := -n 2 --dist loadfile
 
 .PHONY: help setup compare reproduce test test-slow lint bench compat clean
 

@@ -25,19 +25,3 @@ def inventory():
 @pytest.fixture
 def gridworld():
     return gym.make("rlfd_gym/WindyGridworld-v0").unwrapped
-
-
-def pytest_collection_modifyitems(items):
-    """Say what `--dist loadgroup` keeps in one process.
-
-    What needs imitation stays together, because loading it takes seconds; so does what looks at the one comparison
-    that takes seconds to write. Of everything else, a file stays together.
-    """
-    for item in items:
-        if item.get_closest_marker("needs_imitation"):
-            group = "imitation"
-        elif "written" in item.fixturenames:
-            group = "comparison"
-        else:
-            group = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
