@@ -15,7 +15,6 @@ import hashlib
 import math
 import os
 import time
-import warnings
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import load_arrays, save_arrays
+from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.compare.measures import MEASURES, measured
 from rlfd_gym.compare.methods import Lesson, Method
 from rlfd_gym.compare.tasks import Instance, Task, demonstrations_of, signed_cells
@@ -181,8 +181,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
         name: getattr(method, name)
         for name in ("title", "reference", "uses_prior", "uses_basis", "stochastic", "most_seeds")
     }
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected_warnings() as messages:
         start = time.perf_counter()
         try:
             solution = method.solve(instance if method.reference else lesson)
@@ -198,7 +197,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
         **described,
         measures=measured(solution, instance),
         seconds=seconds,
-        note="; ".join(sorted({str(warning.message) for warning in caught})),
+        note="; ".join(sorted(set(messages))),
         policy=solution.policy,
         cost=None if learned is None else learned.cost,
     )
@@ -236,6 +235,5 @@ def _warm_up(method: Method) -> None:
         env.mdp, env.cost, env.mdp.occupancy_of(env.mdp.uniform_policy()), env.cost, signed_cells(env.mdp)
     )
     lesson = _lesson(instance, instance.expert, 1.0 if method.takes_alpha else 0.0, 10, 1, _seed("warm-up"))
-    with warnings.catch_warnings(), contextlib.suppress(RuntimeError):
-        warnings.simplefilter("ignore")
+    with collected_warnings(), contextlib.suppress(RuntimeError):
         method.solve(instance if method.reference else lesson)
