@@ -4,8 +4,8 @@ The result of a cell depends only on its name and on the settings of the solvers
 in it comes from a hash of its name. For a given task and seed, all methods see the same
 demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. A
 finished cell is one small file, written completely or not at all. The file describes itself, so it
-can be shown without a registry of methods. A solver that gives up (a `RuntimeError`) is a result
-too: the cell has no numbers, and its note says why.
+can be shown without a registry of methods. A solver that gives up (a `SolverError`) is a result
+too: the cell has no numbers, and its note says why. Every other error ends the comparison.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
 from rlfd_gym._files import load_arrays, save_arrays
 from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.compare.measures import MEASURES, measured
@@ -32,6 +33,10 @@ from rlfd_gym.problem.solution import Solution
 
 EXACT = "exact"
 KIND, VERSION = "rlfd_gym comparison cell", 2
+
+
+class CellError(RuntimeError):
+    """Cells have no result: a method failed without giving up, or a worker died."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
 
     The time is that of the solve alone: a tiny problem is solved first, so that compiling and
     importing are not timed. If a method fails with an error instead of giving up, the comparison
-    ends with a `RuntimeError` that names the cell.
+    ends with a `CellError` that names the cell.
 
     >>> from rlfd_gym.compare import METHODS, TASKS
     >>> cell = Cell("inventory", "expert", alpha=None, demonstrations="exact", seed=0)
@@ -170,7 +175,7 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
     except ImportError:
         raise  # the message says what to install
     except Exception as error:
-        raise RuntimeError(f"{cell} failed: {type(error).__name__}: {error}") from error
+        raise CellError(f"{cell} failed: {type(error).__name__}: {error}") from error
 
 
 def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
@@ -185,7 +190,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
         start = time.perf_counter()
         try:
             solution = method.solve(instance if method.reference else lesson)
-        except RuntimeError as error:
+        except SolverError as error:
             seconds, nothing = time.perf_counter() - start, dict.fromkeys(MEASURES)
             return Row(**asdict(cell), **described, measures=nothing, seconds=seconds, note=f"gave up: {error}")
         seconds = time.perf_counter() - start
@@ -235,5 +240,5 @@ def _warm_up(method: Method) -> None:
         env.mdp, env.cost, env.mdp.occupancy_of(env.mdp.uniform_policy()), env.cost, signed_cells(env.mdp)
     )
     lesson = _lesson(instance, instance.expert, 1.0 if method.takes_alpha else 0.0, 10, 1, _seed("warm-up"))
-    with collected_warnings(), contextlib.suppress(RuntimeError):
+    with collected_warnings(), contextlib.suppress(SolverError):
         method.solve(instance if method.reference else lesson)

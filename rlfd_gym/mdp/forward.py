@@ -38,6 +38,7 @@ from scipy.optimize import linprog
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._errors import SolverError
 from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.occupancy import LU_STATES, occupancy_of, policy_of, solve_discounted, value_of
 
@@ -197,7 +198,7 @@ def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
     start = np.full(mdp.n_states, 1.0 / mdp.n_states)
     result = linprog(scaled, A_eq=mdp.flow_matrix(), b_eq=start, bounds=(0, None), method="highs", options=options)
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of the MDP: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of the MDP: {result.message}")
     return value_of(mdp, policy_of(mdp, np.maximum(result.x, 0.0)), cost)
 
 

@@ -38,7 +38,7 @@ def test_a_comparison_shows_itself_in_a_notebook(written):
 def test_a_solver_that_gives_up_is_noted_and_the_comparison_continues(tmp_path, monkeypatch, no_page):
     def solve(lesson):
         if lesson.mdp.n_states > 4 and isinstance(lesson.shown, np.ndarray):
-            raise RuntimeError("it is too hard: 7")
+            raise rlfd_gym.SolverError("it is too hard: 7")
         return rlfd_gym.Apprentice(policy=lesson.mdp.uniform_policy(), occupancy=lesson.occupancy)
 
     monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
