@@ -4,7 +4,8 @@ The result of a cell depends only on its name and on the settings of the solvers
 in it comes from a hash of its name. For a given task and seed, all methods see the same
 demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. A
 finished cell is one small file, written completely or not at all. The file describes itself, so it
-can be shown without a registry of methods. A solver that gives up (a `SolverError`) is a result
+can be shown without a registry of methods, and says with what settings and versions it was made. A
+solver that gives up (a `SolverError`) is a result
 too: the cell has no numbers, and its note says why. Every other error ends the comparison.
 """
 
@@ -26,13 +27,15 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym._errors import SolverError
 from rlfd_gym._files import load_arrays, save_arrays
 from rlfd_gym._warnings import collected_warnings
+from rlfd_gym.compare import provenance
 from rlfd_gym.compare.measures import MEASURES, measured
 from rlfd_gym.compare.methods import Lesson, Method
+from rlfd_gym.compare.provenance import ProvenanceError
 from rlfd_gym.compare.tasks import Instance, Task, demonstrations_of, signed_cells
 from rlfd_gym.problem.solution import Solution
 
 EXACT = "exact"
-KIND, VERSION = "rlfd_gym comparison cell", 2
+KIND, VERSION = "rlfd_gym comparison cell", 3
 
 
 class CellError(RuntimeError):
@@ -119,12 +122,18 @@ class Row(Result):
     Attributes:
         seed: 0, 1, ….
         note: the warnings of the solve, or why the solver gave up; then the measures are `None`.
+        settings: the settings of the solvers, `iterations` and `runs`.
+        versions: the versions of the packages that the numbers depend on.
+        code: a digest of this library's code, and its commit.
         policy: the apprentice's policy, over pairs.
         cost: the learned cost, over pairs; `None` for methods that learn none.
     """
 
     seed: int
     note: str
+    settings: dict[str, int]
+    versions: dict[str, str]
+    code: dict[str, str]
     policy: FloatArray | None = field(default=None, repr=False)
     cost: FloatArray | None = field(default=None, repr=False)
 
@@ -148,8 +157,17 @@ class Row(Result):
         """Read a stored row; measures that were registered after it was stored are `None`."""
         header, arrays = load_arrays(path, KIND, VERSION)
         values = {name: value for name, value in header.items() if name not in ("format", "version")}
-        values["measures"] = dict.fromkeys(MEASURES) | values["measures"]
-        return cls(**values, policy=arrays.get("policy"), cost=arrays.get("cost"))
+        if header["version"] < VERSION:
+            raise ProvenanceError(f"{path} does not say how it was made: an older rlfd_gym wrote it. Run it again")
+        try:
+            values["measures"] = dict.fromkeys(MEASURES) | values["measures"]
+            row = cls(**values, policy=arrays.get("policy"), cost=arrays.get("cost"))
+            name = row.cell.file_name
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged ({type(error).__name__}: {error})") from error
+        if Path(path).name != name:
+            raise ProvenanceError(f"{path} holds the cell of {name}: it was copied or renamed. Delete it")
+        return row
 
 
 def level_key(level: int | str) -> float:
@@ -182,10 +200,12 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
     instance = task.make(cell.seed)
     lesson = _lesson(instance, _shown(instance, cell), cell.alpha, iterations, runs, _seed(*asdict(cell).values()))
     _warm_up(method)
-    described = {
+    described: dict[str, Any] = {
         name: getattr(method, name)
         for name in ("title", "reference", "uses_prior", "uses_basis", "stochastic", "most_seeds")
     }
+    described |= {"settings": {"iterations": iterations, "runs": runs}}
+    described |= {"versions": provenance.versions(method.needs_imitation), "code": provenance.code()}
     with collected_warnings() as messages:
         start = time.perf_counter()
         try:

@@ -12,13 +12,13 @@ from small_comparison import TINY, values
 
 import rlfd_gym
 from rlfd_gym import compare
-from rlfd_gym.compare import comparison
+from rlfd_gym.compare import comparison, running
 
 
 def test_resuming_keeps_the_finished_cells_and_adds_what_is_asked_for(tmp_path, monkeypatch, no_page):
     done = []
-    real = comparison.run_cell
-    monkeypatch.setattr(comparison, "run_cell", lambda *call: done.append(call[2]) or real(*call))
+    real = running.run_cell
+    monkeypatch.setattr(running, "run_cell", lambda *call: done.append(call[2]) or real(*call))
     first = compare.run(**TINY, out=tmp_path)
     total = len(done)
     assert total == len(first.rows)
