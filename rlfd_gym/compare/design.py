@@ -102,12 +102,13 @@ class Design:
 
     def has(self, cell: Cell) -> bool:
         """Return whether a cell can be one of this comparison; it needs no registry."""
-        named = (
+        return (
             cell.task in self.tasks
             and cell.method in self.methods
+            and cell.alpha in (None, *self.alphas)
             and cell.demonstrations in (EXACT, *self.demonstrations)
+            and 0 <= cell.seed < self.seeds
         )
-        return named and cell.alpha in (None, *self.alphas) and 0 <= cell.seed < self.seeds
 
     def place(self, cell: Cell) -> tuple[float, ...]:
         """Return the key that sorts cells in the order of `cells`; it needs no registry."""
