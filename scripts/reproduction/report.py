@@ -18,6 +18,7 @@ import numpy as np
 
 from reproduction.catalogue import EXPERIMENTS
 from reproduction.experiment import Claim, Data, Experiment, Result, Settings, read_table, table_of, write_table
+from rlfd_gym.compare.provenance import ProvenanceError, require_same, versions
 from rlfd_gym.report import write as write_file
 from rlfd_gym.report.plots import STYLE, png, save
 
@@ -45,8 +46,12 @@ def folder_name(settings: Settings) -> str:
 
 
 def store(out: Path, experiment: Experiment, data: Data, settings: Settings, seconds: float) -> None:
-    """Store the tables as CSV, with when and how they were made."""
+    """Store the tables as CSV, with when and how they were made.
+
+    `run.json` goes first and comes last: where it is, the tables beside it are all of one run.
+    """
     folder = out / "data" / experiment.name
+    (folder / "run.json").unlink(missing_ok=True)
     for name, table in data.items():
         write_table(folder / f"{name}.csv", table)
     how = {
@@ -54,9 +59,30 @@ def store(out: Path, experiment: Experiment, data: Data, settings: Settings, sec
         "seconds": round(seconds, 1),
         "tables": list(data),
         "settings": asdict(settings),
+        "versions": versions(imitation=False),
         "machine": f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}",
     }
     write_file(folder / "run.json", json.dumps(how, indent=1).encode())
+
+
+def finished_data(out: Path, experiment: Experiment, settings: Settings) -> Data | None:
+    """Return the stored data of a finished run, which must be made as it would be made now.
+
+    `None` if there is none. The data do not depend on the number of jobs.
+    """
+    how = _how(out, experiment)
+    if how is None:
+        return None
+    theirs, ours = (
+        {name: str(value) for name, value in settings.items() if name not in ("jobs", "show_progress")} | own
+        for settings, own in ((how["settings"], how.get("versions", {})), (asdict(settings), versions(imitation=False)))
+    )
+    if "versions" not in how:
+        raise ProvenanceError(
+            f"the data of {experiment.name} in {out} do not say their versions. Run it without --resume"
+        )
+    require_same(theirs, ours, f"the data of {experiment.name} in {out}", "Run it without --resume")
+    return stored_data(out, experiment)
 
 
 def stored_data(out: Path, experiment: Experiment) -> Data | None:
