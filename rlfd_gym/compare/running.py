@@ -1,9 +1,10 @@
 """How cells are run: in this process, in processes of this machine, or on a Dask cluster.
 
-A worker that dies, because it ran out of memory or a library crashed, costs the cell that it was
-running and no other. So that this cell is known, every local process has an executor of its own,
-and every cell on a cluster is pinned to a worker; neither gets a second cell before its first one
-has ended. What is lost is yielded as `Lost`, and the other cells are run.
+A worker that dies, because it ran out of memory or a library crashed, costs the cells that it was
+running and no others. So that these are known, every local process has an executor of its own, and
+every cell on a cluster is pinned to a worker; a process, or a thread of a cluster's worker, gets no
+second cell before its first one has ended. What is lost is yielded as `Lost`, and the other cells
+are run.
 """
 
 from __future__ import annotations
@@ -144,8 +145,8 @@ def _pinned(client: Any, calls: Sequence[Call]) -> Iterator[Row | Lost]:
             future = ended.get(timeout=1.0)
             if future.cancelled():
                 raise ConnectionError("its tasks were cancelled")
-            cell, worker = running.pop(future, (None, ""))
-            if cell is not None:
+            if future in running:  # not yet given up
+                cell, worker = running.pop(future)
                 killed = future.status == "error" and isinstance(future.exception(), KilledWorker)
                 yield Lost(cell, f"the worker {worker} died") if killed else _checked(future.result(PATIENCE), worker)
 

@@ -24,6 +24,8 @@ from rlfd_gym.report.plots import STYLE, png, save
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED_DPI = 100
+MATTER = ("quick", "estimator", "seed")  # the settings that the data depend on
+REMEDY = "Run it without --resume"
 INTRODUCTION = """# Reproduction of the paper
 
 Every experiment of *Apprenticeship learning with prior beliefs using inverse optimization* (Junca & Leiva), run again
@@ -68,20 +70,16 @@ def store(out: Path, experiment: Experiment, data: Data, settings: Settings, sec
 def finished_data(out: Path, experiment: Experiment, settings: Settings) -> Data | None:
     """Return the stored data of a finished run, which must be made as it would be made now.
 
-    `None` if there is none. The data do not depend on the number of jobs.
+    `None` if there is none.
     """
     how = _how(out, experiment)
     if how is None:
         return None
-    theirs, ours = (
-        {name: str(value) for name, value in settings.items() if name not in ("jobs", "show_progress")} | own
-        for settings, own in ((how["settings"], how.get("versions", {})), (asdict(settings), versions(imitation=False)))
-    )
     if "versions" not in how:
-        raise ProvenanceError(
-            f"the data of {experiment.name} in {out} do not say their versions. Run it without --resume"
-        )
-    require_same(theirs, ours, f"the data of {experiment.name} in {out}", "Run it without --resume")
+        raise ProvenanceError(f"the data of {experiment.name} in {out} do not say how they were made. {REMEDY}")
+    theirs = {name: str(how["settings"][name]) for name in MATTER} | how["versions"]
+    ours = {name: str(getattr(settings, name)) for name in MATTER} | versions(imitation=False)
+    require_same(theirs, ours, f"the data of {experiment.name} in {out}", REMEDY)
     return stored_data(out, experiment)
 
 
