@@ -81,7 +81,7 @@ def _in_processes(calls: Sequence[Call], jobs: int) -> Iterator[Row | Lost]:
                 yield Lost(cell, str(error).split("\n")[0]) if isinstance(error, BrokenProcessPool) else future.result()
     finally:
         for executor in executors:
-            executor.shutdown(wait=True, kill_workers=True)
+            executor.shutdown(wait=True, kill_workers=bool(running))  # idle ones end by themselves
 
 
 def _end_with(parent: int) -> None:
