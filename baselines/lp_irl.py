@@ -33,6 +33,7 @@ from scipy.optimize import linprog
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
@@ -98,7 +99,7 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
         method="highs",
     )
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of LP-IRL: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of LP-IRL: {result.message}")
     state_cost = np.clip(result.x[:n] - result.x[n : 2 * n], -1.0, 1.0)  # HiGHS may leave the box by rounding
     return _solution(mdp, state_cost[mdp.pair_states], pi, visited, result)
 

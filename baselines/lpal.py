@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
@@ -72,7 +73,7 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
         method="highs",
     )
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of LPAL: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of LPAL: {result.message}")
     weights = np.maximum(-result.ineqlin.marginals, 0.0)
     policy = mdp.policy_of(np.maximum(result.x[:n], 0.0))
     return hull_solution(mdp, c, mu_e, weights / weights.sum(), policy, method="lpal", n_iterations=int(result.nit))

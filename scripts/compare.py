@@ -14,13 +14,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import joblib
 from rich.console import Console
 
 from rlfd_gym import compare
@@ -49,10 +46,12 @@ def main() -> int:
     names = ("tasks", "methods", "seeds", "demonstrations", "alphas", "iterations", "runs")
     chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}
     out = options.resume or options.out or Path("results/compare") / datetime.now().strftime("%Y-%m-%d_%H%M%S")
+    where: dict[str, Any] = {"jobs": options.jobs, "scheduler": options.scheduler, "out": out}
     try:
-        with cluster(options.scheduler) if options.scheduler else nullcontext():
-            jobs = -1 if options.scheduler else options.jobs
-            result = compare.run(**chosen, jobs=jobs, out=out, resume=bool(options.resume), progress=True)
+        result = compare.run(**chosen, **where, resume=bool(options.resume), progress=True)
+    except (compare.CellError, ConnectionError) as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
     except (ImportError, OSError, TypeError, ValueError) as error:
         parser.error(str(error))
     except KeyboardInterrupt as interrupt:
@@ -62,17 +61,6 @@ def main() -> int:
     console.print(compare.legend(), style="dim")
     print(f"\nreport: {out / 'report.html'}")
     return 0
-
-
-@contextmanager
-def cluster(scheduler: str) -> Iterator[None]:
-    """Run the cells on the workers of a Dask scheduler."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError('a scheduler needs dask: pip install "rlfd-gym[cluster]"', name="distributed") from error
-    with distributed.Client(scheduler), joblib.parallel_config(backend="dask"):
-        yield
 
 
 def argument_parser() -> argparse.ArgumentParser:

@@ -16,12 +16,11 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlfd_gym import read_log
+from rlfd_gym import collected_warnings, read_log
 from rlfd_gym.alpha import parse_rule
 from rlfd_gym.experts.logs import EXPERTS, UNVISITED, read_costs
 from rlfd_gym.experts.scale import CostScale
@@ -53,10 +52,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     command = shlex.join(["python", "scripts/learn_from_log.py", *(sys.argv[1:] if arguments is None else arguments)])
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collected_warnings() as messages:
             learned = learned_with(options)
-        told = list(dict.fromkeys(str(warning.message) for warning in caught))
+        told = list(dict.fromkeys(messages))
         write_tables(learned, options.out)
         title = f"Learned from {options.log.name}"
         page = write_page(learned, options.out, title=title, warnings=told, command=command)

@@ -34,7 +34,6 @@ steps. Thirty points of the paper's problems take a fifth of a second.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
@@ -44,6 +43,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
@@ -167,8 +167,7 @@ def solve_at(problem: RLfDProblem, alpha: float) -> PathPoint:
 def _ends(problem: RLfDProblem) -> tuple[float, float]:
     """Find the α below which the expert is reproduced, and that above which the prior decides."""
     prior = np.clip(problem.prior, -1.0, 1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # so far out a gap may stay open: see `allowed`
+    with collected_warnings():  # not passed on: so far out a gap may stay open, see `allowed`
         both = solve_at(problem, SMALLEST), solve_at(problem, LARGEST)
     # What the apprentice can gain under the prior, and how much of it may be missing.
     last = both[1]

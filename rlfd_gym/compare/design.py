@@ -11,6 +11,7 @@ from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tasks import TASKS
 
 LISTS = ("tasks", "methods", "demonstrations", "alphas")
+SETTINGS = ("iterations", "runs")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Design:
         The settings of the solvers must stay the same.
         """
         wanted = replace(self, **chosen)
-        for name in ("iterations", "runs"):
+        for name in SETTINGS:
             if getattr(self, name) != getattr(wanted, name):
                 raise ValueError(
                     f"{name} is {getattr(wanted, name)}, but the stored cells were made with {getattr(self, name)}; "
@@ -98,6 +99,16 @@ class Design:
             for level in ((EXACT,) if METHODS[name].reference else self.demonstrations)
             for seed in range(self._seeds(task, name, level))
         ]
+
+    def has(self, cell: Cell) -> bool:
+        """Return whether a cell can be one of this comparison; it needs no registry."""
+        return (
+            cell.task in self.tasks
+            and cell.method in self.methods
+            and cell.alpha in (None, *self.alphas)
+            and cell.demonstrations in (EXACT, *self.demonstrations)
+            and 0 <= cell.seed < self.seeds
+        )
 
     def place(self, cell: Cell) -> tuple[float, ...]:
         """Return the key that sorts cells in the order of `cells`; it needs no registry."""

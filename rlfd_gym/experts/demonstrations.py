@@ -24,7 +24,6 @@ This module imports neither imitation nor torch: it recognises demonstrations by
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
@@ -305,7 +305,7 @@ def check_timed(read: Demonstrations, discounting: str) -> bool:
 def warn_about_tails(mass: float, what: str = "is extrapolated with the policy read off the demonstrations") -> None:
     """Warn if much mass lies after the trajectories' ends; `what` says how it is treated."""
     if mass > SMALL_TAIL:
-        warnings.warn(
+        warn(
             f"demonstrations end early: {mass:.1%} of the discounted mass lies after their ends and {what}",
             UserWarning,
             stacklevel=4,

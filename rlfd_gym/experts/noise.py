@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rlfd_gym import _checks
+from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
 from rlfd_gym.mdp.tables import TabularMDP
 
@@ -44,9 +44,7 @@ def occupancy_noise(
         found = "transitions without times" if read.lengths is None else "one trajectory"
         raise ValueError(f"demonstrations must hold at least two trajectories for a standard error, got {found}")
     rng, number = np.random.default_rng(seed), len(read.lengths)
-    with warnings.catch_warnings():
-        # Estimating the occupancy itself already warns about early ends.
-        warnings.simplefilter("ignore", UserWarning)
+    with collected_warnings():  # not passed on: estimating the occupancy itself already warns about early ends
         estimate = estimate_occupancy(read, mdp, discounting=discounting)
         squares = [
             np.abs(

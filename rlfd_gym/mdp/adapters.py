@@ -18,7 +18,6 @@ is read.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.tables import TabularMDP
 
 DEFAULT_DISCOUNT = 0.99
@@ -125,7 +125,7 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
     if initial is None:
-        warnings.warn(
+        warn(
             f"{type(base).__name__} has no `initial_state_distrib`: taking the uniform distribution over its "
             "non-terminal states; pass initial= to choose another",
             UserWarning,

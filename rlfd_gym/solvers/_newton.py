@@ -5,11 +5,12 @@ The transition matrix P is passed as the three arrays of its CSR format.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from rlfd_gym._compiled import cached
 
-@numba.njit(cache=True, nogil=True)
+
+@cached()
 def prox(z, anchor, expert, prior, curvature, tau, raw, occupancy, slopes):
     """Compute every pair's prox step, before and after clipping at 0, and its derivative in z."""
     for i in range(z.size):
@@ -18,7 +19,7 @@ def prox(z, anchor, expert, prior, curvature, tau, raw, occupancy, slopes):
         slopes[i] = slope if raw[i] > 0.0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@cached(inline="always")
 def _prox_one(z, anchor, expert, prior, curvature, tau):
     """Return the prox step m of one pair and its slope.
 
@@ -33,7 +34,7 @@ def _prox_one(z, anchor, expert, prior, curvature, tau):
     return m, curvature * tau / (curvature + tau)
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
     """Return a step length at which the directional derivative has fallen to a tenth.
 
@@ -63,7 +64,7 @@ def line_search(z, dz, gain, anchor, expert, prior, curvature, tau):
     return length
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def wake_idle_states(state_starts, raw, slopes, nominal):
     """Give each state without active pairs a slope at its most nearly active one.
 
@@ -79,7 +80,7 @@ def wake_idle_states(state_starts, raw, slopes, nominal):
             slopes[best] = nominal
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def blend(old, new, expert, prior, curvature):
     """Return how far to go from one occupancy to another for the best lower bound.
 
@@ -101,7 +102,7 @@ def blend(old, new, expert, prior, curvature):
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
     """Return the diagonal of T D Tᵀ."""
     diagonal = np.zeros(state_starts.size - 1)
@@ -118,7 +119,7 @@ def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
     return diagonal
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, out):
     """out = (T D Tᵀ + diag r - share r rᵀ) x, in one pass over the pairs with weight."""
     common = 0.0
@@ -141,7 +142,7 @@ def _normal_product(data, indices, indptr, state_starts, discount, weights, ridg
                     out[indices[k]] -= data[k] * total
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x, goal, limit):
     """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs, in place, until ‖residual‖₁ ≤ goal.
 

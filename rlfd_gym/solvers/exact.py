@@ -30,11 +30,11 @@ quadratic penalty: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
 from rlfd_gym import _checks
+from rlfd_gym._warnings import warn
 from rlfd_gym.beliefs import Hull, NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
@@ -134,7 +134,7 @@ def _imitate(best: Incumbent) -> int:
 def warn_about_gap(solution: Solution, goal: float) -> None:
     """Warn the caller of the public function if the promise was not kept."""
     if solution.duality_gap > goal * (1 + 1e-9):
-        warnings.warn(
+        warn(
             f"{solution.method}: the duality gap is {solution.duality_gap:.2g}, not {goal:.2g} as promised; the bounds "
             f"{solution.lower:.6g} and {solution.upper:.6g} hold nevertheless",
             RuntimeWarning,

@@ -31,6 +31,7 @@ import scipy.sparse as sp
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
@@ -86,7 +87,7 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
         if result.status == 0:
             break
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of RLfD_α, which has a solution: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of RLfD_α, which has a solution: {result.message}")
     # Back to μ, and from the multipliers (y, t) to the value and the best cost.
     near, above, below = np.split(result.x[: 2 * n + far.size], [n, 2 * n])
     mu = expert + near + above

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
@@ -87,7 +87,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     )
     warn_about_gap(solution, GAP * max(min(1.0, float(np.abs(guess).max()) ** 2), upper))
     if spread <= max(TELLING * prior_spread, NOTHING):
-        warnings.warn(
+        warn(
             f"the projected cost tells almost no policies apart: under it the best and the worst policy differ by "
             f"{spread:.2g}, under the prior by {prior_spread:.2g}. The expert is far from optimal for any cost "
             f"near the prior; solve_exact with alpha > 0 lets the expert be suboptimal",

@@ -48,7 +48,7 @@ def test_the_command_lists_tasks_and_methods_and_names_the_nearest_match(ended, 
     (tmp_path / "file").touch()
     code, _, errors = ended("--quick", "--out", "file/here")
     assert code == 2
-    assert errors.splitlines()[-1].endswith("Not a directory: 'file/here/cells'")
+    assert errors.splitlines()[-1].endswith("Not a directory: 'file/here'")
 
 
 def test_the_command_prints_tables_and_names_the_page(tmp_path):
@@ -99,3 +99,20 @@ def test_the_command_says_what_a_scheduler_needs(ended, monkeypatch):
     code, _, errors = ended("--scheduler", "tcp://x")
     assert code == 2
     assert 'a scheduler needs dask: pip install "rlfd-gym[cluster]"' in errors
+
+
+def test_the_command_ends_with_a_word_of_resume_and_not_with_zero_where_a_method_fails(tmp_path):
+    code = f"""if True:
+        import runpy, sys
+        from rlfd_gym import compare
+        def solve(lesson):
+            raise RuntimeError("cannot cache function")
+        compare.METHODS["mine"] = compare.Method("mine", "my own", solve)
+        sys.argv[1:] = "--tasks inventory --methods mine --jobs 1 --out here".split()
+        runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
+    """
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "failed: RuntimeError: cannot cache function; 4 of " in result.stderr
+    assert result.stderr.rstrip().endswith("continue with --resume here")
+    assert "Traceback" not in result.stderr

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +43,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
 from rlfd_gym.experts.logs.columns import Table, read_table
 from rlfd_gym.experts.logs.labels import Label, given_labels, label_columns
@@ -181,7 +181,7 @@ def read_log(
     )
     if rows.bad:
         left_out = f"{len(rows.good) - rows.good.sum()} of {len(rows.good)} logged rows are bad and left out"
-        warnings.warn(f"{left_out}: {'; '.join(map(str, rows.bad))}", UserWarning, stacklevel=2)
+        warn(f"{left_out}: {'; '.join(map(str, rows.bad))}", UserWarning, stacklevel=2)
     episodes = None if rows.order is None else episodes_of(rows)
     if episodes is None and expert == "episodes":
         raise ValueError('expert="episodes", but the log has no episodes; name their column, or use "policy"')

@@ -17,7 +17,6 @@ or on joblib's backend.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym import _checks
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.occupancy import shares
 from rlfd_gym.problem import BlackBoxProblem, Problem, RLfDProblem
 from rlfd_gym.problem.solution import History, Solution
@@ -160,7 +160,7 @@ def _schedule(
     etas = tuple(_checks.number("step_size", eta, 0.0) for eta in given)
     eta_mu = etas[-1]
     if eta_mu * largest > LARGE_EXPONENT:
-        warnings.warn(
+        warn(
             f"step_size {eta_mu:g} for the occupancy lets one step change a weight by exp(±{eta_mu * largest:.0f}); "
             f"the theorem asks for at most exp(±1/2), a step size of {0.5 / largest:.1e}",
             RuntimeWarning,
