@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -104,7 +106,7 @@ def test_auto_continues_with_the_other_method_where_the_first_stalls(monkeypatch
     monkeypatch.setattr(matrix_free, "MAX_STEPS", 1)
     assert solve_exact(problem).method == "exact: qp"
     monkeypatch.undo()
-    monkeypatch.setattr(qp, "io_al", lambda p, spread: (p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    monkeypatch.setattr(qp, "io_al", lambda p, **_: (p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
     solution = solve_exact(problem)  # the program is solved by somebody useless
     assert_solves(problem, solution, 1e-6)
 
@@ -112,7 +114,7 @@ def test_auto_continues_with_the_other_method_where_the_first_stalls(monkeypatch
 @pytest.mark.parametrize("method", ["qp", "matrix-free", "auto"])
 def test_a_promise_that_is_not_kept_is_a_warning_with_the_gap(method, monkeypatch):
     problem = grid_problem(12, 0.01, discount=0.95)
-    monkeypatch.setattr(qp, "io_al", lambda p, spread: (0 * p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    monkeypatch.setattr(qp, "io_al", lambda p, **_: (0 * p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
     monkeypatch.setattr(matrix_free, "MAX_STEPS", 1)
     with pytest.warns(RuntimeWarning, match="duality gap is .* as promised") as caught:
         solution = solve_exact(problem, method)
@@ -150,3 +152,64 @@ def test_without_alpha_the_penalties_give_the_same_bounds_and_the_same_solution(
     one, other = solve_exact(l1), solve_exact(l2)
     for name in ("cost", "value", "occupancy"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(("method", "regulariser"), [("qp", "l2"), ("auto", "l2"), ("matrix-free", "l2"), ("lp", "l1")])
+def test_a_time_limit_returns_certified_bounds_and_says_that_it_is_not_finished(method, regulariser):
+    grid = grid_problem(12, 0.01, discount=0.95)
+    problem = RLfDProblem(grid.mdp, grid.expert, grid.prior, 0.01, regulariser)
+    with pytest.warns(RuntimeWarning, match="not .* as promised because the time was over"):
+        solution = solve_exact(problem, method, time_limit=0)
+    assert not solution.finished
+    assert (solution.upper, solution.lower) == problem.bounds(solution.cost, solution.value, solution.occupancy)
+    optimum = solve_exact(problem)
+    assert solution.lower <= optimum.upper
+    assert optimum.lower <= solution.upper < np.inf
+
+
+def test_a_time_limit_that_is_long_enough_changes_nothing():
+    problem = grid_problem(6)
+    one, other = solve_exact(problem), solve_exact(problem, time_limit=1000)
+    assert one.finished
+    assert other.finished
+    np.testing.assert_array_equal(one.cost, other.cost)
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "1"])
+def test_a_time_limit_must_be_a_number_of_seconds(wrong):
+    with pytest.raises((TypeError, ValueError), match="time_limit must be"):
+        solve_exact(grid_problem(4), time_limit=wrong)
+
+
+@pytest.mark.filterwarnings("ignore:the optimal value is only known:RuntimeWarning")
+@pytest.mark.parametrize(
+    ("seed", "discount", "alpha", "method", "regulariser"),
+    [
+        (73, 0.9999999971916365, 3.7e-5, "auto", "l2"),
+        (99, 0.9999999965149042, 0.0178, "matrix-free", "l2"),
+        (180, 0.9999999892255661, 6.3e-3, "matrix-free", "l2"),
+        (11, 0.9999999999920569, 162.0, "lp", "l1"),
+    ],
+)
+def test_a_discount_next_to_one_ends_with_bounds_and_a_warning(seed, discount, alpha, method, regulariser):
+    mdp = make_mdp(seed, 9, 4, discount)
+    expert = mdp.occupancy_of(mdp.uniform_policy())
+    problem = RLfDProblem(mdp, expert / expert.sum(), random_cost(mdp, seed + 2), alpha, regulariser)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        solution = solve_exact(problem, method)
+    kept = solution.duality_gap <= max(1e-6, 0.01 * solution.lower)
+    assert kept or any("as promised" in str(warning.message) for warning in caught)
+    assert np.isfinite([solution.upper, solution.lower]).all()
+    assert all(np.isfinite(part).all() for part in (solution.cost, solution.value, solution.policy))
+
+
+def test_the_warning_judges_the_bounds_that_are_returned(monkeypatch):
+    """A first point with a large upper bound makes a lenient goal; the repaired one is held to its own."""
+    problem = grid_problem(6, 1.0)
+    loose = RLfDProblem(problem.mdp, problem.expert, 1e3 * problem.prior, 1.0)
+    monkeypatch.setattr(qp, "io_al", lambda p, **_: (-p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    with pytest.warns(RuntimeWarning, match="as promised") as caught:
+        solution = solve_exact(loose, "qp")
+    assert solution.duality_gap > 1e-6 * solution.upper
+    assert f"not {1e-6 * solution.upper:.2g} as promised" in str(caught[0].message)

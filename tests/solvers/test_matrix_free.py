@@ -96,6 +96,8 @@ def test_conjugate_gradients_solve_the_normal_equations(mdp, seed):
     np.testing.assert_allclose(_newton.normal_diagonal(*matrix), np.diag(normal), rtol=1e-9)
     for share in (0.0, 1 / ridge.sum()):
         x = rng.normal(size=mdp.n_states)
-        _newton.conjugate_gradients(*matrix, ridge, share, rhs, x, 1e-10, 1000)
+        run, portions = _newton.begin(*matrix, ridge, share, rhs, x), [3]
+        while portions[-1] == 3 and sum(portions) < 1000:
+            portions.append(_newton.advance(*matrix, ridge, share, x, 1e-10, 3, *run))
         system = normal + np.diag(ridge) - share * np.outer(ridge, ridge)
         np.testing.assert_allclose(system @ x, rhs, atol=1e-5)
