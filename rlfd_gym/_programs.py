@@ -4,10 +4,9 @@ PIQP keeps Python's lock until it is done, so that no signal handler and no othe
 meanwhile. HiGHS releases the lock, but cannot be stopped from outside, and a thread that was given
 up would keep a core busy for minutes. So programs with more than `SMALL` entries, which may take
 longer than half a second, are solved in another process. It is killed on Ctrl-C or at the
-deadline. Otherwise it waits for the thread's next program, because starting it costs as much as a
-small program does (0.3 s for PIQP, 0.8 s for HiGHS); the answers are the same to the bit. It ends
-with the thread that started it, and on Linux also if that is killed; elsewhere it may finish its
-program first.
+deadline. Otherwise it waits for the thread's next program, because starting it takes up to a
+second. The answers are the same to the bit. It ends with the thread that started it, and on Linux
+also if that is killed; elsewhere it may finish its program first.
 """
 
 from __future__ import annotations

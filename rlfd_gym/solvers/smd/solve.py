@@ -162,9 +162,8 @@ def _schedule(
     *others, eta_mu = etas
     if max(others) > LARGEST_STEP:
         raise ValueError(
-            f"step_size must be at most {LARGEST_STEP:g} for all but the occupancy, got {step_size!r}. The averages are "
-            f"kept as sums over steps: larger ones leave an error of about {2e-16 * max(others):.0e} times their number, "
-            "while the averages themselves lie in [-1, 1]"
+            f"step_size must be at most {LARGEST_STEP:g} for all but the occupancy, got {step_size!r}: averages are "
+            f"kept as sums over steps, and so large ones leave errors of about {2e-16 * max(others):.0e} in each sum"
         )
     if eta_mu * largest > LARGE_EXPONENT:
         warnings.warn(
