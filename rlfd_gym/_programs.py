@@ -208,7 +208,7 @@ def _serve() -> None:
     while True:
         try:
             function, args, options = pickle.load(questions)
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):  # the owner has ended, maybe in the middle of a question
             return
         try:
             answer = True, function(*args, **options)

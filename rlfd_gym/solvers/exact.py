@@ -84,6 +84,8 @@ def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float
     limit = None if time_limit is None else _checks.number("time_limit", time_limit, 0.0)
     best = Incumbent(problem, math.inf if limit is None else time.monotonic() + limit)
     used, iterations, promise = _solve(best, method)
+    if best.out_of_time() and not best.keeps(promise):
+        imitate(best)  # at once, and maybe better than what there is
     upper, lower = problem.bounds(best.cost, best.value, best.occupancy)
     solution = Solution(
         policy=problem.mdp.policy_of(best.occupancy),

@@ -59,7 +59,7 @@ class Incumbent:
 
     def keeps(self, promise: Promise) -> bool:
         """Return whether the gap is as small as promised."""
-        return self.gap <= promise(self.upper, self.lower)
+        return bool(np.isfinite(self.gap)) and self.gap <= promise(self.upper, self.lower)
 
     def offer(self, cost: FloatArray, value: FloatArray, occupancy: FloatArray) -> float:
         """Judge a point, keep what is better than before, and return the point's own gap.

@@ -48,7 +48,6 @@ def improve(best: Incumbent) -> int:
     try:
         cost, value, mu, iterations = linear_program(best.problem, best.deadline)
     except OutOfTime:
-        imitate(best)
         return 0
     except Failed:
         imitate(best)

@@ -41,7 +41,6 @@ def improve(best: Incumbent) -> int:
         if np.ptp(value) > 2.0 + 1e-7:
             cost, value, mu, iterations = io_al(problem, spread=True, deadline=best.deadline)
     except OutOfTime:
-        imitate(best)
         return 0
     if problem.alpha == 0:
         mu = problem.expert  # known: see `rlfd_gym.solvers.exact`
