@@ -128,3 +128,32 @@ def test_ctrl_c_in_the_middle_of_a_solve_ends_it_within_seconds(method, norm, al
     assert out == b"", "the solve was over before the signal"
     assert b"KeyboardInterrupt" in err.splitlines()[-1]
     assert took < 3.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the program is finished first")
+def test_the_other_process_does_not_outlive_one_that_is_killed():
+    code = """
+import time
+from rlfd_gym import _programs
+_programs._run(abs, (1,), {}, 10**9, float("inf"))
+print(_programs._here.worker.process.pid, flush=True)
+_programs._run(time.sleep, (60,), {}, 10**9, float("inf"))
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        other = int(process.stdout.readline())
+        time.sleep(0.5)
+        process.kill()
+    ended = time.monotonic() + 5.0
+    while running(other) and time.monotonic() < ended:
+        time.sleep(0.05)
+    assert not running(other)
+
+
+def running(pid: int) -> bool:
+    """Return whether a process runs; one that has ended but was not waited for does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
