@@ -181,7 +181,7 @@ def advance(
         bend = 0.0
         for s in range(n):
             bend += p[s] * ap[s]
-        if not bend > 0.0:
+        if not (bend > 0.0 and rz > 0.0):
             size = 0.0  # rounding has taken over: no more steps
             break
         # Move along p, then find the next direction.

@@ -173,6 +173,8 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
             break
         system = _System(best, point)
         left = system.complementarity
+        if not (left > 0.0 and system.ridge.any()):
+            break  # the numbers have become too small to divide by
         accuracy = 0.1 * min(1.0, left)
         # The predictor aims at no complementarity at all.
         step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), accuracy)

@@ -8,7 +8,7 @@ from checks import assert_solves
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from strategies import grid_problem, mdps, random_problem, seeds, with_sampled_expert
+from strategies import grid_problem, make_mdp, mdps, random_problem, seeds, with_sampled_expert
 
 from rlfd_gym import RLfDProblem, solve_exact
 from rlfd_gym.problem import examples
@@ -82,6 +82,18 @@ def test_at_alpha_zero_the_closed_form_imitates_the_expert_at_the_nearest_consta
     constant = minimize(lambda k: np.sum((k - problem.prior) ** 2), 0.0, bounds=[(-1, 1)]).x[0]
     np.testing.assert_allclose(solution.cost, constant, atol=1e-5)
     assert solve_exact(RLfDProblem(mdp, problem.expert), "matrix-free").cost.tolist() == [0.0] * mdp.n_pairs
+
+
+def test_conjugate_gradients_end_where_squares_are_too_small_for_a_float():
+    from rlfd_gym.solvers import _newton
+
+    mdp = make_mdp(0, 4, 2, 0.9)
+    p = mdp.transitions
+    matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, np.ones(mdp.n_pairs), np.ones(4), 0.0)
+    x = np.zeros(4)
+    run = _newton.begin(*matrix, np.full(4, 1e-170), x)
+    assert _newton.advance(*matrix, x, 0.0, 10, *run) <= 2
+    assert np.isfinite(x).all()
 
 
 @given(mdps(), seeds)
