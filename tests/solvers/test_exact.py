@@ -9,11 +9,22 @@ import numpy as np
 import pytest
 from checks import assert_solves
 from hypothesis import given
-from strategies import grid_problem, hull_of, make_mdp, problems, random_cost, random_point, seeds, with_sampled_expert
+from strategies import (
+    grid_problem,
+    hull_of,
+    make_mdp,
+    problems,
+    random_cost,
+    random_point,
+    random_policy,
+    seeds,
+    with_sampled_expert,
+)
 
 from rlfd_gym import RLfDProblem, solve_exact
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import exact, matrix_free, qp
+from rlfd_gym.solvers.incumbent import to_a_percent, to_rounding
 
 ALPHAS = (0.0, 1e-3, 0.1, 10.0)
 
@@ -181,25 +192,30 @@ def test_a_time_limit_must_be_a_number_of_seconds(wrong):
         solve_exact(grid_problem(4), time_limit=wrong)
 
 
-@pytest.mark.filterwarnings("ignore:the optimal value is only known:RuntimeWarning")
 @pytest.mark.parametrize(
-    ("seed", "discount", "alpha", "method", "regulariser"),
+    ("seed", "n_states", "n_actions", "discount", "alpha", "scale", "method", "regulariser"),
     [
-        (73, 0.9999999971916365, 3.7e-5, "auto", "l2"),
-        (99, 0.9999999965149042, 0.0178, "matrix-free", "l2"),
-        (180, 0.9999999892255661, 6.3e-3, "matrix-free", "l2"),
-        (11, 0.9999999999920569, 162.0, "lp", "l1"),
+        (99, 9, 3, 0.9999999965149042, 0.017828650720640982, 3.0, "matrix-free", "l2"),
+        (180, 7, 3, 0.9999999892255661, 0.006312937565321102, 3.0, "auto", "l2"),
+        (193, 10, 2, 0.9999999965160713, 0.010253027880105427, 1.0, "auto", "l2"),
+        (491, 6, 4, 0.9999997748193591, 1.4567704710137705e-06, 3.0, "auto", "l2"),
+        (2094, 6, 1, 0.9999999999979565, 404.4989933025112, 1.0, "auto", "l2"),
+        (11, 9, 2, 0.9999999999920569, 162.3010212534676, 3.0, "auto", "l1"),
     ],
 )
-def test_a_discount_next_to_one_ends_with_bounds_and_a_warning(seed, discount, alpha, method, regulariser):
-    mdp = make_mdp(seed, 9, 4, discount)
-    expert = mdp.occupancy_of(mdp.uniform_policy())
-    problem = RLfDProblem(mdp, expert / expert.sum(), random_cost(mdp, seed + 2), alpha, regulariser)
+def test_a_discount_next_to_one_ends_with_bounds_and_a_warning(
+    seed, n_states, n_actions, discount, alpha, scale, method, regulariser
+):
+    """Interior points became nan here, squares underflowed, or HiGHS failed."""
+    mdp = make_mdp(seed, n_states, n_actions, discount)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        expert = mdp.occupancy_of(random_policy(mdp, seed + 1))
+        problem = RLfDProblem(mdp, expert / expert.sum(), scale * random_cost(mdp, seed + 2), alpha, regulariser)
         solution = solve_exact(problem, method)
-    kept = solution.duality_gap <= max(1e-6, 0.01 * solution.lower)
-    assert kept or any("as promised" in str(warning.message) for warning in caught)
+    promise = to_a_percent if solution.method == "exact: matrix-free" else to_rounding
+    kept = solution.duality_gap <= promise(solution.upper, solution.lower)
+    assert kept != any("as promised" in str(warning.message) for warning in caught)
     assert np.isfinite([solution.upper, solution.lower]).all()
     assert all(np.isfinite(part).all() for part in (solution.cost, solution.value, solution.policy))
 
