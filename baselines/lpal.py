@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._errors import SolverError
+from rlfd_gym._programs import solve_lp
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
@@ -63,7 +63,7 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
     mu_e = expert_occupancy(mdp, expert)
     c = check_basis(basis, mdp.n_pairs, box=False)
     n, k = c.shape
-    result = linprog(
+    result = solve_lp(
         np.append(np.zeros(n), 1.0),
         A_ub=np.hstack([c.T, -np.ones((k, 1))]),
         b_ub=c.T @ mu_e,

@@ -287,7 +287,7 @@ with {seeds} seeds. This page is written by `python scripts/study_alpha.py --doc
 - Priors: *good* and *half*, the true cost in 90% and 50% of the states and its mean in the others; *wrong*, the true
   cost shuffled among the pairs.
 - Rules: "regret-budget:0.05" does not know how good the expert is; "regret-budget, told" has the expert's true regret
-  as its budget; "discrepancy" has the bootstrap's noise, and 0 for an exact occupancy.
+  as its budget; "discrepancy" has `occupancy_noise`, and 0 for an exact occupancy.
 - For comparison: the best α of the path in hindsight, which nobody can choose without the truth; α = 0.1, the paper's;
   the lowest α of the path, which imitates; and the highest, where the prior alone decides.
 

@@ -14,7 +14,7 @@ from rlfd_gym._moved import MOVED
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"rlfd_gym": "rlfd_gym", "rlfd_gym.envs": "envs", "rlfd_gym.baselines": "baselines"}
-BASE = {"_checks", "_files", "_compiled", "_errors", "_warnings"}
+BASE = {"_checks", "_files", "_compiled", "_errors", "_programs", "_warnings"}
 """Helpers of the whole library, which know nothing of it."""
 CHAIN = ("mdp", "experts", "beliefs", "problem", "solvers", "alpha", "report")
 """Each may import those before it."""

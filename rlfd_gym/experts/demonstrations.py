@@ -11,9 +11,10 @@ left. This one rule covers two cases:
 
 * A trajectory that *terminated* ends in an absorbing state. The model stays there with all of γ^T.
 * A trajectory that was *truncated* continues as the demonstrator would have continued from there.
-  If the demonstrator has a fixed policy, μ̂ tends to the true occupancy as K grows, however short
-  the trajectories are. What remains is the error of π̂, times γ^T; if this mass is more than 1%, a
-  warning says how large it is.
+  If the demonstrator has a fixed policy, μ̂ tends to the true occupancy as K grows, provided that
+  the trajectories are long enough to leave every state that it visits. In states beyond their
+  horizon π̂ is uniform, however large K is. What remains is the error of π̂, times γ^T; if this mass
+  is more than 1%, a warning says how large it is, and how much of it lies in such states.
 
 The model decides which case applies, not `trajectory.terminal`: imitation's rollouts set that flag
 at the end of every episode, even if a time limit ended it, and seals' tabular environments call
@@ -38,6 +39,7 @@ from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
 DISCOUNTINGS = ("trajectory", "none")
+EXTRAPOLATED = "is extrapolated with the policy read off the demonstrations"
 SMALL_TAIL = 0.01  # warn if a larger share of the mass is extrapolated
 KINDS = (
     "trajectories (with obs, acts and terminal), transitions (with obs and acts), batches (mappings with 'obs' and "
@@ -151,12 +153,16 @@ def estimate_occupancy(
     assert read.next_states is not None
     seen = np.bincount(pairs, weights=read.weights(mdp.discount), minlength=mdp.n_pairs)
     last, mass = read.next_states[read.ends], read.tails(mdp.discount)
-    warn_about_tails(float(mass[~absorbing_states(mdp)[last]].sum()))
+    absorbing = absorbing_states(mdp)
+    unknown = ~absorbing & (np.add.reduceat(counts, mdp.state_starts[:-1]) == 0) & (policy is None)
     policy = policy_of(mdp, counts) if policy is None else policy
     start = (1 - mdp.discount) * np.bincount(last, weights=mass, minlength=mdp.n_states)
     tail = solve_discounted(
         policy_chain(mdp, policy).T.tocsr(), np.asarray(start, dtype=np.float64), mdp.discount, norm=1
     )
+    guessed = float(np.maximum(tail, 0.0)[unknown].sum())
+    where = f", {guessed:.1%} in states that none of them leaves, by all actions alike" if guessed >= 0.0005 else ""
+    warn_about_tails(float(mass[~absorbing[last]].sum()), EXTRAPOLATED + where)
     occupancy = seen + np.maximum(tail, 0.0)[mdp.pair_states] * policy
     return np.asarray(occupancy / occupancy.sum())
 
@@ -302,7 +308,7 @@ def check_timed(read: Demonstrations, discounting: str) -> bool:
     return discounting == "trajectory"
 
 
-def warn_about_tails(mass: float, what: str = "is extrapolated with the policy read off the demonstrations") -> None:
+def warn_about_tails(mass: float, what: str = EXTRAPOLATED) -> None:
     """Warn if much mass lies after the trajectories' ends; `what` says how it is treated."""
     if mass > SMALL_TAIL:
         warn(

@@ -8,6 +8,7 @@ but the convergence theorem still holds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.mdp.pairs import Pairs
 from rlfd_gym.problem.problem import near_prior
-from rlfd_gym.problem.protocol import Problem
+from rlfd_gym.problem.protocol import Problem, checksums
 
 
 class TransitionOracle(Protocol):
@@ -123,10 +124,12 @@ class BlackBoxProblem(Problem):
         """The action of each pair."""
         return self.pairs.pair_actions
 
-    @property
-    def expert_vector(self) -> IntArray:
-        """The expert's pairs, for the fingerprint."""
-        return self.expert_pairs
+    @cached_property
+    def world_sums(self) -> tuple[int, ...]:
+        """The checksums of the feasible pairs and of the expert's transitions."""
+        return checksums(
+            self.pair_states, self.pair_actions, self.expert_pairs, self.expert.next_states, self.expert.weights
+        )
 
     @staticmethod
     def _check_expert(expert: SampledExpert, mask: np.ndarray[Any, Any]) -> None:

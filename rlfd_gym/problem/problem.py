@@ -31,6 +31,7 @@ is in `rlfd_gym.problem.theorem`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +42,7 @@ from rlfd_gym.beliefs import Belief, Hull, NearPrior
 from rlfd_gym.beliefs.near_prior import FEASIBILITY, NORMS, in_box
 from rlfd_gym.mdp.occupancy import check_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
-from rlfd_gym.problem.protocol import Point, Problem
+from rlfd_gym.problem.protocol import Point, Problem, checksums
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -191,10 +192,12 @@ class RLfDProblem(Problem):
         """Where the transitions of each pair begin in the tables."""
         return self.mdp.transitions.indptr
 
-    @property
-    def expert_vector(self) -> FloatArray:
-        """The expert's occupancy, for the fingerprint."""
-        return self.expert
+    @cached_property
+    def world_sums(self) -> tuple[int, ...]:
+        """The checksums of the tables and of the expert's occupancy."""
+        mdp, p = self.mdp, self.mdp.transitions
+        tables = (p.data, p.indices, p.indptr, mdp.pair_states, mdp.pair_actions, mdp.initial)
+        return checksums(*tables, self.expert)
 
 
 def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -> NearPrior:

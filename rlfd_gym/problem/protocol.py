@@ -109,12 +109,16 @@ class Problem(_checks.Locked, ABC):
 
     def fingerprint(self) -> tuple[float | str, ...]:
         """Return numbers that distinguish this problem from others."""
-        basis = getattr(self.belief, "basis", None)
-        arrays = (self.expert_vector, self.prior, *(() if basis is None else (basis,)))
-        sums = (zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays)
-        return (self.n_pairs, self.n_states, self.discount, self.alpha, self.regulariser, *sums)
+        believed = [value for value in vars(self.belief).values() if isinstance(value, np.ndarray)]
+        numbers = (self.n_pairs, self.n_states, self.discount, type(self.belief).__name__, self.alpha, self.regulariser)
+        return (*numbers, *checksums(*believed), *self.world_sums)
 
     @property
     @abstractmethod
-    def expert_vector(self) -> FloatArray | IntArray:
-        """The expert as numbers, for the fingerprint."""
+    def world_sums(self) -> tuple[int, ...]:
+        """The checksums of the environment and the expert, for the fingerprint; computed once."""
+
+
+def checksums(*arrays: FloatArray | IntArray) -> tuple[int, ...]:
+    """Return a checksum of each array."""
+    return tuple(zlib.crc32(np.ascontiguousarray(array).data) for array in arrays)

@@ -143,25 +143,38 @@ def _normal_product(data, indices, indptr, state_starts, discount, weights, ridg
 
 
 @cached()
-def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x, goal, limit):
-    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs, in place, until ‖residual‖₁ ≤ goal.
+def begin(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x):
+    """Begin conjugate gradients for (T D Tᵀ + diag r - share r rᵀ) x = rhs at the given x.
 
-    The method starts at the given x and uses a Jacobi preconditioner. `share` is 1/Σr, or 0 to
-    leave the last term out. Returns the number of products.
+    The method uses a Jacobi preconditioner. `share` is 1/Σr, or 0 to leave the last term out.
+    Returns what `advance` needs: the preconditioner, the residual r of x, the first direction p,
+    memory for a product, and the sizes (<r, z>, ‖r‖₁), where z is the preconditioned residual.
     """
-    # The residual of the given x, its size, and the first direction p.
     n = rhs.size
     diagonal = normal_diagonal(data, indices, indptr, state_starts, discount, weights)
-    r, p, ap = rhs.copy(), np.empty(n), np.empty(n)
+    r, p, ap, sizes = rhs.copy(), np.empty(n), np.empty(n), np.zeros(2)
     if np.any(x != 0.0):
         _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, ap)
         r -= ap
-    size, rz = 0.0, 0.0
     for s in range(n):
         diagonal[s] = max(diagonal[s] + ridge[s], 1e-300)
         p[s] = r[s] / diagonal[s]
-        rz += r[s] * p[s]
-        size += abs(r[s])
+        sizes[0] += r[s] * p[s]
+        sizes[1] += abs(r[s])
+    return diagonal, r, p, ap, sizes
+
+
+@cached()
+def advance(
+    data, indices, indptr, state_starts, discount, weights, ridge, share, x, goal, limit, diagonal, r, p, ap, sizes
+):
+    """Continue conjugate gradients until ‖residual‖₁ ≤ goal, for at most `limit` products.
+
+    Changes x and all that `begin` returned, in place. Returns the number of products; the method
+    has ended if it is below `limit`.
+    """
+    n = x.size
+    rz, size = sizes
     iteration = 0
     while iteration < limit and size > goal:
         iteration += 1
@@ -169,7 +182,8 @@ def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, 
         bend = 0.0
         for s in range(n):
             bend += p[s] * ap[s]
-        if not bend > 0.0:
+        if not (bend > 0.0 and rz > 0.0):
+            size = 0.0  # rounding has taken over: no more steps
             break
         # Move along p, then find the next direction.
         length = rz / bend
@@ -183,4 +197,5 @@ def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, 
         rz = new
         for s in range(n):
             p[s] = r[s] / diagonal[s] + ratio * p[s]
+    sizes[0], sizes[1] = rz, size
     return iteration

@@ -1,8 +1,9 @@
 r"""Exact solutions of RLfD_α, each with the bounds that prove it.
 
-**Promises.** "qp" closes the duality gap to `GAP` max(1, upper). "matrix-free" (see
+**Promises.** "qp" and "lp" close the duality gap to `GAP` max(1, upper). "matrix-free" (see
 `rlfd_gym.solvers.matrix_free`) closes it to 1% of the value of the problem, or to `GAP` if that is
-more. If a promise was not kept, a `RuntimeWarning` names the gap.
+more. If a promise was not kept, a `RuntimeWarning` names the gap. That happens at a `time_limit`,
+and where γ is so near to one (within 1e-7) that rounding stops every method.
 
 **"auto"** predicts the work of the factorisation from the transitions: k² multiplications for a
 pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee order, a
@@ -30,8 +31,7 @@ quadratic penalty: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250
 from __future__ import annotations
 
 import math
-
-import numpy as np
+import time
 
 from rlfd_gym import _checks
 from rlfd_gym._warnings import warn
@@ -39,7 +39,7 @@ from rlfd_gym.beliefs import Hull, NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers import lp, matrix_free, qp
-from rlfd_gym.solvers.incumbent import Incumbent, Promise, to_a_percent, to_rounding
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate, to_a_percent, to_rounding
 
 METHODS = {"l2": ("auto", "qp", "matrix-free"), "l1": ("auto", "lp")}
 QP_PAIRS = 100_000
@@ -47,7 +47,7 @@ QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20
 AFFORDABLE_WORK = 1e10  # a minute or two
 
 
-def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
+def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float | None = None) -> Solution:
     """Solve RLfD_α and prove the solution by bounds.
 
     Args:
@@ -56,10 +56,18 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
             value; "first-order" is its name in version 0.1), or "auto", which chooses by the
             structure of the transitions; see the module's docstring, also for α = 0. With
             `regulariser="l1"` the choice is between "lp" (to 1e-6) and "auto", which takes it.
+        time_limit: a number of seconds, after which the best bounds found so far are returned.
+            A program that takes less than about half a second is finished nevertheless, and so is
+            a step of the matrix-free method.
 
     Returns:
         A solution whose `method` says what was used. `n_iterations` counts the interior point
-        steps of "qp" and "lp", or the matrix-vector products of "matrix-free".
+        steps of "qp" and "lp", or the matrix-vector products of "matrix-free". `finished` is False
+        if the time limit came before the promise was kept; the programs have no bounds on the way,
+        so those returned then may be just what imitating the expert gives.
+
+    Raises:
+        KeyboardInterrupt: on Ctrl-C, within a second.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -73,8 +81,11 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         raise TypeError(f"solve_exact takes the belief NearPrior, got {type(belief).__name__}{hint}")
     method = "matrix-free" if method == "first-order" else method
     _checks.one_of(f'with regulariser="{problem.regulariser}", method', method, METHODS[problem.regulariser])
-    best = Incumbent(problem)
+    limit = None if time_limit is None else _checks.number("time_limit", time_limit, 0.0)
+    best = Incumbent(problem, math.inf if limit is None else time.monotonic() + limit)
     used, iterations, promise = _solve(best, method)
+    if best.out_of_time() and not best.keeps(promise):
+        imitate(best)  # at once, and maybe better than what there is
     upper, lower = problem.bounds(best.cost, best.value, best.occupancy)
     solution = Solution(
         policy=problem.mdp.policy_of(best.occupancy),
@@ -85,6 +96,7 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         lower=lower,
         method=f"exact: {used}",
         n_iterations=iterations,
+        finished=is_kept(upper - lower, promise(upper, lower)) or not best.out_of_time(),
     )
     warn_about_gap(solution, promise(upper, lower))
     return solution
@@ -103,40 +115,36 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
     work = math.inf if method == "matrix-free" else qp.factorisation_work(problem.mdp)
     quick = problem.mdp.n_pairs <= QP_PAIRS and work <= QUICK_WORK
     if problem.alpha == 0 and not quick:
-        return "closed form", _imitate(best), to_a_percent
+        imitate(best)
+        return "closed form", 0, to_a_percent
     if method == "matrix-free":
         return method, matrix_free.improve(best, to_a_percent), to_a_percent
     if quick:
         iterations = qp.improve(best)
-        if best.keeps(to_rounding) or problem.alpha == 0:
+        if best.keeps(to_rounding) or problem.alpha == 0 or best.out_of_time():
             return "qp", iterations, to_rounding
         return "qp, then matrix-free", iterations + matrix_free.improve(best, to_rounding), to_rounding
     # "auto" on a large problem: the quick part first, then the program or the slow part.
     products = matrix_free.newton(best, to_a_percent)
-    if best.keeps(to_a_percent):
+    if best.keeps(to_a_percent) or best.out_of_time():
         return "matrix-free", products, to_a_percent
     if work <= AFFORDABLE_WORK:
         return "qp", qp.improve(best), to_rounding
     return "matrix-free", products + matrix_free.interior_point(best, to_a_percent), to_a_percent
 
 
-def _imitate(best: Incumbent) -> int:
-    """Offer the closed form for α = 0: a constant cost and value, and the expert's occupancy.
-
-    Here q = 0 because Tγᵀ1 = 1, so upper = 0; and d = 0, so lower = 0.
-    """
-    problem = best.problem
-    constant = float(np.clip(problem.prior.mean(), -1.0, 1.0))
-    best.offer(np.full(problem.mdp.n_pairs, constant), np.full(problem.mdp.n_states, constant), problem.expert)
-    return 0
+def is_kept(gap: float, goal: float) -> bool:
+    """Return whether a gap keeps a promise, up to the rounding of the bounds; `nan` does not."""
+    return math.isfinite(gap) and gap <= goal * (1 + 1e-9)
 
 
 def warn_about_gap(solution: Solution, goal: float) -> None:
     """Warn the caller of the public function if the promise was not kept."""
-    if solution.duality_gap > goal * (1 + 1e-9):
+    if not is_kept(solution.duality_gap, goal):
+        late = "" if solution.finished else " because the time was over"
         warn(
-            f"{solution.method}: the duality gap is {solution.duality_gap:.2g}, not {goal:.2g} as promised; the bounds "
-            f"{solution.lower:.6g} and {solution.upper:.6g} hold nevertheless",
+            f"{solution.method}: the duality gap is {solution.duality_gap:.2g}, not {goal:.2g} as promised{late}; the "
+            f"bounds {solution.lower:.6g} and {solution.upper:.6g} hold nevertheless",
             RuntimeWarning,
             stacklevel=3,
         )
