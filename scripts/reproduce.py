@@ -25,6 +25,8 @@ from reproduction import report
 from reproduction.catalogue import EXPERIMENTS, experiment_of, known_names
 from reproduction.experiment import ESTIMATORS, Settings
 
+from rlfd_gym.report import run_script
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the chosen experiments, draw their figures, judge their claims, and write the report."""
@@ -68,4 +70,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -20,7 +20,7 @@ import gymnasium as gym
 
 from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_smd
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots, write_csv
+from rlfd_gym.report import plots, run_script, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,4 +130,4 @@ def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> Figure:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)
