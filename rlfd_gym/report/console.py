@@ -71,15 +71,14 @@ def _prepare() -> None:
 
 
 def _silence_broken() -> bool:
-    """Send the streams that cannot be written to nowhere; return whether there are any."""
-    broken = False
+    """Send the stream that cannot be written to nowhere; return whether there is one."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.write("\n")
             stream.flush()
         except OSError:
-            broken = True
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())  # the interpreter flushes once more when it exits
             os.close(nowhere)
-    return broken
+            return True
+    return False
