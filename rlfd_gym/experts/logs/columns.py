@@ -121,6 +121,7 @@ def read_table(source: Any, roles: Mapping[str, str]) -> Table:
     ([1, 3], [1, 0, 1])
     """
     where = "the table"
+    coded: Callable[[str, Any], Column]
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if _kind_of(path) != ".parquet":
@@ -205,7 +206,8 @@ def _vector(name: str, values: Any) -> NDArray[Any]:
 
 def _column_of_series(name: str, series: Any) -> Column:
     """Return a pandas Series as a column, with its values in the order of first occurrence."""
-    pandas, seen, codes = _import_pandas(), {}, np.empty(len(series), dtype=np.int32)
+    pandas, codes = _import_pandas(), np.empty(len(series), dtype=np.int32)
+    seen: dict[Any, int] = {}
     for part in parts(len(series)):
         local, distinct = pandas.factorize(series.iloc[part])
         places = [seen.setdefault(value, len(seen)) for value in distinct]
@@ -258,8 +260,10 @@ def _kind_of(path: Path) -> str:
 def _read_parquet(path: Path, roles: Mapping[str, str]) -> Any:
     """Read the columns of a parquet file into a DataFrame; errors name the file."""
     pandas = _import_pandas()
-    from pyarrow import ArrowException, parquet
-
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise ImportError('parquet is read with pyarrow: pip install "rlfd-gym[logs]"', name="pyarrow") from None
     try:
         _check_names(roles, parquet.read_schema(path).names, str(path))
         return pandas.read_parquet(path, columns=list(dict.fromkeys(roles.values())))

@@ -309,10 +309,11 @@ def _estimate(
 
 def _good_parts(rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:
     """Return state · n_actions + action and the next state of the good rows, a part at a time."""
-    n_actions = np.int64(len(rows.action_labels))
     for part in parts(len(rows.good)):
-        good = rows.good[part]
-        yield rows.states[part][good] * n_actions + rows.actions[part][good], rows.next_states[part][good]
+        s, a, following = (
+            column[part][rows.good[part]].astype(np.int64) for column in (rows.states, rows.actions, rows.next_states)
+        )
+        yield s * len(rows.action_labels) + a, following
 
 
 def _report(

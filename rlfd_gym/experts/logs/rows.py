@@ -225,7 +225,7 @@ def _blame_pairs(state: Labelled, action: Labelled, known: LabelPairs, faults: F
     n_actions, good = len(action.labels), faults.good
     strange = np.zeros(len(good), dtype=bool)
     for part in parts(len(good)):
-        pairs = state.column.codes[part] * np.int64(n_actions) + action.column.codes[part]
+        pairs = state.column.codes[part].astype(np.int64) * n_actions + action.column.codes[part]
         seen = np.unique(pairs[good[part]])
         found = [(state.labels[i], action.labels[j]) for i, j in zip(*divmod(seen, n_actions), strict=True)]
         strange[part] = np.isin(pairs, seen[[pair not in known for pair in found]])

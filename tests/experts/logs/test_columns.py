@@ -137,3 +137,20 @@ def test_a_row_of_a_log_takes_few_bytes(csv, monkeypatch):
     assert (
         peak / n_rows < 100
     )  # codes take 4 bytes, moments and what is kept of an episode 8, what is sorted twice that
+
+
+def test_without_pyarrow_parquet_says_what_is_missing(tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "log.parquet").write_bytes(b"")
+    with pytest.raises(ImportError, match=r'read with pyarrow: pip install "rlfd-gym\[logs\]"'):
+        read_log(tmp_path / "log.parquet", discount=0.9)
+
+
+@pytest.mark.slow
+def test_keys_of_pairs_do_not_overflow_the_codes():
+    n = 70_000  # n_states · n_actions is above 2³¹
+    s = np.arange(n)
+    log = read_log({"state": s, "action": s, "next_state": s}, discount=0.5, feasible=[(k, k) for k in range(n)])
+    assert (log.mdp.pair_actions == s).all()
+    assert (log.visits == 1).all()
