@@ -51,7 +51,7 @@ def test_a_terminal_without_greek_letters_gets_them_spelled(tmp_path, encoding):
     assert result.stdout.decode(encoding).rstrip() == expected[encoding]
 
 
-@pytest.mark.parametrize("encoding", NARROW)
+@pytest.mark.parametrize("encoding", [*(pytest.param(name, marks=pytest.mark.slow) for name in NARROW[:2]), "ascii"])
 def test_the_comparison_prints_in_narrow_encodings(tmp_path, encoding):
     result = run([*QUICK, "--jobs", "1", "--out", "here"], tmp_path, encoding)
     assert result.returncode == 0, result.stderr.decode()
@@ -73,7 +73,7 @@ def test_learning_from_a_log_prints_labels_of_any_script_in_ascii(tmp_path):
     assert b"report in out" in result.stdout
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("closed", [">&-", *(pytest.param(both, marks=pytest.mark.slow) for both in ("2>&-", ">&- 2>&-"))])
 def test_a_closed_stdout_costs_nothing_but_what_was_printed(tmp_path, closed):
     command = f"{shlex.join(QUICK)} --jobs 1 --out here {closed}"
     result = run(["bash", "-c", command], tmp_path)
