@@ -73,7 +73,7 @@ def test_learning_from_a_log_prints_labels_of_any_script_in_ascii(tmp_path):
     assert b"report in out" in result.stdout
 
 
-@pytest.mark.parametrize("closed", [">&-", *(pytest.param(both, marks=pytest.mark.slow) for both in ("2>&-", ">&- 2>&-"))])
+@pytest.mark.parametrize("closed", [">&-", *(pytest.param(x, marks=pytest.mark.slow) for x in ("2>&-", ">&- 2>&-"))])
 def test_a_closed_stdout_costs_nothing_but_what_was_printed(tmp_path, closed):
     command = f"{shlex.join(QUICK)} --jobs 1 --out here {closed}"
     result = run(["bash", "-c", command], tmp_path)
