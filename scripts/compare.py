@@ -21,6 +21,7 @@ from typing import Any
 from rich.console import Console
 
 from rlfd_gym import compare
+from rlfd_gym.report import run_script
 
 QUICK: dict[str, Any] = {
     "methods": ["rlfd-exact", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
@@ -36,7 +37,7 @@ def main() -> int:
     """Run the comparison, print its tables, and name the page."""
     parser = argument_parser()
     options = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
     if options.list:
         for title, registry in (("tasks", compare.TASKS), ("methods", compare.METHODS)):
             console.print(f"{title}:")
@@ -99,4 +100,4 @@ def levels(text: str) -> list[int | str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

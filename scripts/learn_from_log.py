@@ -24,6 +24,7 @@ from rlfd_gym import collected_warnings, read_log
 from rlfd_gym.alpha import parse_rule
 from rlfd_gym.experts.logs import EXPERTS, UNVISITED, read_costs
 from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.report import run_script
 from rlfd_gym.report.log import Learned, learn, summary, write_page, write_tables
 
 
@@ -118,4 +119,4 @@ def learned_with(options: Options) -> Learned:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -26,6 +26,8 @@ from reproduction import report
 from reproduction.catalogue import EXPERIMENTS, experiment_of, known_names
 from reproduction.experiment import ESTIMATORS, Data, Experiment, Settings
 
+from rlfd_gym.report import run_script
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the chosen experiments, draw their figures, judge their claims, and write the report."""
@@ -80,4 +82,4 @@ def _finished(parser: argparse.ArgumentParser, out: Path, experiment: Experiment
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

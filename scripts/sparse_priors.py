@@ -30,7 +30,7 @@ from rlfd_gym import (
     solve_reweighted,
 )
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots, write
+from rlfd_gym.report import plots, run_script, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -345,4 +345,4 @@ def draw_changes(axis: Any, grid: plots.Grid, env: WindyGridworldEnv, change: Fl
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -35,7 +35,7 @@ from rlfd_gym import (
     select_alpha,
     solve_exact,
 )
-from rlfd_gym.report import mean_and_margin, plots, write, write_csv
+from rlfd_gym.report import mean_and_margin, plots, run_script, write, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -307,4 +307,4 @@ Means over the three experts; bars are 95% intervals over seeds, cut at zero. Th
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

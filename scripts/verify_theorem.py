@@ -23,7 +23,7 @@ import gymnasium as gym
 from rlfd_gym import RLfDProblem, noisy_expert, solve_smd
 from rlfd_gym.compare.provenance import ProvenanceError, require_same, versions
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots, write, write_csv
+from rlfd_gym.report import plots, run_script, write, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -162,4 +162,4 @@ def figure(outcomes: list[Outcome], epsilon: float) -> Figure:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rlfd_gym.envs import InventoryEnv
-from rlfd_gym.report import write_csv
+from rlfd_gym.report import run_script, write_csv
 
 CAPACITY, PACK, DEMAND = 20, 3, 6.0
 REORDER, TARGET = 6, 12
@@ -79,4 +79,4 @@ def guessed(env: InventoryEnv) -> list[list[object]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)
