@@ -72,6 +72,9 @@ class Settings:
             object.__setattr__(self, "step_size", tuple(steps))
         for eta in steps if isinstance(steps, (list, tuple)) else () if steps is None else (steps,):
             _checks.number("step_size", eta, 0.0)
+        if self.epsilon is not None:
+            _checks.number("epsilon", self.epsilon, 0.0, open_ends=True)
+        _checks.instance("allow_variable_horizon", self.allow_variable_horizon, bool)
         if self.alpha is not None and not isinstance(self.alpha, str):
             object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
 
