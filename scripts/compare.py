@@ -24,6 +24,7 @@ import joblib
 from rich.console import Console
 
 from rlfd_gym import compare
+from rlfd_gym.report import check_folder
 
 QUICK: dict[str, Any] = {
     "methods": ["rlfd-exact", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
@@ -50,6 +51,7 @@ def main() -> int:
     chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}
     out = options.resume or options.out or Path("results/compare") / datetime.now().strftime("%Y-%m-%d_%H%M%S")
     try:
+        check_folder(out, "resume" if options.resume else "out")
         with cluster(options.scheduler) if options.scheduler else nullcontext():
             jobs = -1 if options.scheduler else options.jobs
             result = compare.run(**chosen, jobs=jobs, out=out, resume=bool(options.resume), progress=True)

@@ -25,6 +25,8 @@ from reproduction import report
 from reproduction.catalogue import EXPERIMENTS, experiment_of, known_names
 from reproduction.experiment import ESTIMATORS, Settings
 
+from rlfd_gym.report import check_folder
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the chosen experiments, draw their figures, judge their claims, and write the report."""
@@ -45,6 +47,10 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = list(EXPERIMENTS.values()) if options.figure == "all" else [experiment_of(options.figure)]
     settings = Settings(quick=options.quick, jobs=options.jobs, estimator=options.estimator)
     out = options.out or Path("results") / report.folder_name(settings)
+    try:
+        check_folder(out)
+    except ValueError as error:
+        parser.error(str(error))
 
     begin = time.perf_counter()
     for experiment in chosen:

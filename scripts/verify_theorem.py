@@ -20,7 +20,7 @@ import gymnasium as gym
 
 from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_smd
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots, write_csv
+from rlfd_gym.report import check_folder, plots, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,6 +61,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="ε = 1, two runs, T up to 4e7")
     parser.add_argument("--out", type=Path, default=Path("results/theorem"), help="output folder")
     options = parser.parse_args()
+    try:
+        check_folder(options.out)
+    except ValueError as error:
+        parser.error(str(error))
     epsilon, runs, most = (1.0, 2, 4e7) if options.quick else (options.epsilon, options.runs, options.most)
 
     outcomes: list[Outcome] = []

@@ -33,7 +33,7 @@ def test_the_command_lists_tasks_and_methods_and_names_the_nearest_match(tmp_pat
     (tmp_path / "file").touch()
     nowhere = command("--quick", "--out", "file/here", cwd=tmp_path)
     assert nowhere.returncode == 2
-    assert nowhere.stderr.splitlines()[-1].endswith("Not a directory: 'file/here/cells'")
+    assert nowhere.stderr.splitlines()[-1].endswith("file is a file, expected a folder")
 
 
 def test_the_command_prints_tables_and_names_the_page(tmp_path):

@@ -14,7 +14,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from numbers import Integral, Real
 from pathlib import Path
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._files import unguarded
 
 NOTHING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "nat", "<na>"})
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -96,7 +97,7 @@ def read_table(source: Any, roles: Mapping[str, str]) -> Table:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if _kind_of(path) != ".parquet":
-            return _read_text(path, roles)
+            return _unguarded(_read_text(path, roles))
         source, where = _import_pandas().read_parquet(path), str(path)
     if isinstance(source, Mapping):
         _check_names(roles, source, where)
@@ -209,7 +210,7 @@ def _read_lines(file: IO[str], path: Path, roles: Mapping[str, str]) -> Table:
     first = file.readline()
     file.seek(0)
     reader = csv.reader(file, delimiter=max(",;\t", key=first.count), skipinitialspace=True, strict=True)
-    header = [name.strip() for name in next(reader, [])]
+    header = [unguarded(name.strip()) for name in next(reader, [])]
     _check_names(roles, header, str(path))
     places = [header.index(name) for name in roles.values()]
     fields: list[list[str | None]] = []
@@ -230,6 +231,15 @@ def _read_lines(file: IO[str], path: Path, roles: Mapping[str, str]) -> Table:
         role: column_of_objects(name, [row[k] for row in fields]) for k, (role, name) in enumerate(roles.items())
     }
     return Table(columns, np.array(lines, dtype=np.int64), "line", tuple(malformed))
+
+
+def _unguarded(table: Table) -> Table:
+    """Return a table without the apostrophes that `write_csv` puts before formulas."""
+    columns = {
+        role: replace(column, values=[unguarded(value) if isinstance(value, str) else value for value in column.values])
+        for role, column in table.columns.items()
+    }
+    return replace(table, columns=columns)
 
 
 def _factorize(series: Any) -> tuple[IntArray, list[Any]]:
