@@ -166,10 +166,7 @@ class Stored:
 
     def layout(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...], int]:
         """Return an array's type, shape and size in bytes, without unpacking it."""
-        item = self._members[name]
-        if item.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"{name} is compressed in a way that arrays are not")
-        with self._archive.open(item) as member:
+        with self._open(name) as (item, member):
             versions = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
             shape, _, dtype = versions[npy.read_magic(member)](member)
             start = member.tell()
@@ -187,33 +184,38 @@ class Stored:
     ) -> NDArray[Any]:
         """Unpack an array, or raise a `ValueError` unless it has this type and shape.
 
-        `None` in the place of a length, of the shape or of the type leaves it open; such arrays
-        may take `MOST_BYTES` altogether.
+        `None` in the place of a length, of the shape or of the type leaves it open; arrays of open
+        lengths may take `MOST_BYTES` altogether.
         """
-        if name not in self._members:
-            raise ValueError(f"there is no array {name!r}")
-        try:
-            found, lengths, size = self.layout(name)
-            fits = dtype is None or found == np.dtype(dtype)
-            if shape is not None:
-                fits &= len(lengths) == len(shape)
-                fits &= all(want in (None, got) for want, got in zip(shape, lengths, strict=False))
-            if not fits:
-                wanted = f"{np.dtype(dtype)} of shape {shape}".replace("None", "any length")
-                raise ValueError(f"{name} is {found} of shape {lengths}, expected {wanted}")
-            if shape is None or None in shape:
-                self._left -= size
-                if self._left < 0:
-                    raise ValueError(f"{name} takes {size} bytes; with those before, more than {MOST_BYTES}")
-            return self._unpack(name)
-        except ValueError:
-            raise
-        except Exception as error:  # a damaged file can raise nearly anything
-            raise ValueError(f"{name} is damaged ({type(error).__name__}: {error})") from error
+        found, lengths, size = self.layout(name)
+        wanted = lengths if shape is None else shape
+        fits = len(lengths) == len(wanted) and all(a in (None, b) for a, b in zip(wanted, lengths, strict=True))
+        if not fits or (dtype is not None and found != np.dtype(dtype)):
+            kind = found if dtype is None else np.dtype(dtype)
+            raise ValueError(f"{name} is {found} of shape {lengths}, expected {kind} of shape {wanted}")
+        if shape is None or None in shape:
+            self._left -= size
+            if self._left < 0:
+                raise ValueError(f"{name} takes {size} bytes; with those before, more than {MOST_BYTES}")
+        return self._unpack(name)
 
     def _unpack(self, name: str) -> NDArray[Any]:
-        with self._archive.open(self._members[name]) as member:
+        with self._open(name) as (_, member):
             return npy.read_array(member, allow_pickle=False)
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[tuple[zipfile.ZipInfo, IO[bytes]]]:
+        """Open a member of the archive; whatever is wrong with it is a `ValueError`."""
+        if name not in self._members:
+            raise ValueError(f"there is no array {name!r}")
+        item = self._members[name]
+        if item.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{name} is compressed in a way that arrays are not")
+        try:
+            with self._archive.open(item) as member:
+                yield item, member
+        except Exception as error:  # a damaged file can raise nearly anything
+            raise ValueError(f"{name} is damaged ({type(error).__name__}: {error})") from error
 
 
 def guarded(cell: Any) -> Any:
