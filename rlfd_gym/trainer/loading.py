@@ -43,6 +43,7 @@ SAME_BOUNDS = 1e-6  # bounds on an optimum that differ by less are the same; ano
 ROUNDING = 1e-12  # bounds that differ by less are taken from the file, to the bit
 SAME_SUMS = 1e-9  # the same for sums and averages
 LARGEST_SEED = 2**63
+LARGEST_PRIOR = 1e150
 BAD = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)  # what a bad file can raise
 
 
@@ -67,6 +68,8 @@ def load(
                 if stored.layout(name)[1] != own.shape or not np.array_equal(stored.read(name, own.dtype), own):
                     raise ValueError(f"it was saved for another environment, whose {name} differ from env's")
             prior = _vector(stored, "prior", pairs.n_pairs) if "prior" in stored.names else None
+            if prior is not None and np.abs(prior).max() > LARGEST_PRIOR:
+                raise ValueError(f"prior has {np.abs(prior).max():g}, whose square is no number")
             trainer = kind(None, env, reward_net, venv=venv, prior=prior, custom_logger=custom_logger, **settings)
             with np.errstate(all="ignore"):  # nonsense may overflow; it is refused all the same
                 _restore(trainer, stored)

@@ -67,6 +67,8 @@ def _copy(file: IO[bytes]) -> IO[bytes]:
             raise ValueError("two of its parts have one name")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("it is compressed, which tables are not")
+        if any(member.compress_size != member.file_size for member in members):
+            raise ValueError("its directory contradicts itself")
         if sum(member.file_size for member in members) > size:
             raise ValueError("its parts are larger than the file")
         for member in members:
