@@ -26,6 +26,7 @@ import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,10 +34,11 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
+fcntl: Any
 try:
-    import fcntl
+    fcntl = import_module("fcntl")
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 HEADER = "header"
 MOST_HEADER = 2**25  # bytes of a header
