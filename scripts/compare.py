@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 
 from rlfd_gym import compare
-from rlfd_gym.report import run_script
+from rlfd_gym.report import check_folder, run_script
 
 QUICK: dict[str, Any] = {
     "methods": ["rlfd-exact", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
@@ -49,6 +49,7 @@ def main() -> int:
     out = options.resume or options.out or Path("results/compare") / datetime.now().strftime("%Y-%m-%d_%H%M%S")
     where: dict[str, Any] = {"jobs": options.jobs, "scheduler": options.scheduler, "out": out}
     try:
+        check_folder(out, "resume" if options.resume else "out")
         result = compare.run(**chosen, **where, resume=bool(options.resume), progress=True)
     except (compare.CellError, ConnectionError) as error:
         print(f"\n{error}", file=sys.stderr)

@@ -26,7 +26,7 @@ from reproduction import report
 from reproduction.catalogue import EXPERIMENTS, experiment_of, known_names
 from reproduction.experiment import ESTIMATORS, Data, Experiment, Settings
 
-from rlfd_gym.report import run_script
+from rlfd_gym.report import check_folder, run_script
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,6 +49,10 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = list(EXPERIMENTS.values()) if options.figure == "all" else [experiment_of(options.figure)]
     settings = Settings(quick=options.quick, jobs=options.jobs, estimator=options.estimator)
     out = options.out or Path("results") / report.folder_name(settings)
+    try:
+        check_folder(out)
+    except ValueError as error:
+        parser.error(str(error))
 
     begin = time.perf_counter()
     for experiment in chosen:

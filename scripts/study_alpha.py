@@ -35,7 +35,7 @@ from rlfd_gym import (
     select_alpha,
     solve_exact,
 )
-from rlfd_gym.report import mean_and_margin, plots, run_script, write, write_csv
+from rlfd_gym.report import check_folder, mean_and_margin, plots, run_script, write, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,6 +117,11 @@ def parse() -> Options:
     given = parser.parse_args()
     if given.seeds < 2:
         parser.error(f"--seeds must be at least 2 for intervals, got {given.seeds}")
+    try:
+        for folder in (given.out, *([] if given.docs is None else [given.docs])):
+            check_folder(folder)
+    except ValueError as error:
+        parser.error(str(error))
     return Options(2 if given.quick else given.seeds, given.jobs, given.quick, given.out, given.docs)
 
 

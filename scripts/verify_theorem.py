@@ -23,7 +23,7 @@ import gymnasium as gym
 from rlfd_gym import RLfDProblem, noisy_expert, solve_smd
 from rlfd_gym.compare.provenance import ProvenanceError, require_same, versions
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots, run_script, write, write_csv
+from rlfd_gym.report import check_folder, plots, run_script, write, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,6 +67,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("results/theorem"), help="output folder")
     parser.add_argument("--resume", action="store_true", help="keep the finished settings in the output folder")
     options = parser.parse_args(arguments)
+    try:
+        check_folder(options.out)
+    except ValueError as error:
+        parser.error(str(error))
     epsilon, runs, most = (1.0, 2, 4e7) if options.quick else (options.epsilon, options.runs, options.most)
 
     outcomes: list[Outcome] = []

@@ -19,7 +19,19 @@ import rlfd_gym
 from rlfd_gym import compare
 from rlfd_gym.compare.measures import MEASURES
 
-TRAINER = ("env_model", "logging", "policy", "reward", "saving", "settings", "tensors", "trainer", "training")
+TRAINER = (
+    "env_model",
+    "generators",
+    "loading",
+    "logging",
+    "policy",
+    "reward",
+    "saving",
+    "settings",
+    "tensors",
+    "trainer",
+    "training",
+)
 ROOT = Path(__file__).resolve().parent.parent
 NEEDS_IMITATION = {"rlfd_gym.trainer"} | {f"rlfd_gym.trainer.{name}" for name in TRAINER}
 NEEDS_IMITATION |= {f"rlfd_gym.baselines.{name}" for name in ("_imitation", "cloning_network", "gail", "mce_irl")}

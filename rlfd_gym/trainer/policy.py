@@ -126,15 +126,16 @@ class TablePolicy(BasePolicy):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file."""
-        _tensors.save(path, FORMAT, {"probabilities": self.probabilities})
+        _tensors.save(path, FORMAT, "probabilities", self.probabilities)
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], device: th.device | str = "auto", seed: int | np.random.Generator = 0
     ) -> TablePolicy:
         """Read a table from a file that `save` has written."""
-        table = _tensors.load(path, FORMAT, ("probabilities",))["probabilities"]
-        policy = cls(*_tensors.spaces_of(table), table.numpy(), seed)
+        table = _tensors.load(path, FORMAT, "probabilities")
+        with _tensors.naming(path):
+            policy = cls(*_tensors.spaces_of(table), table.numpy(), seed)
         return policy.to(get_device(device))
 
 

@@ -84,13 +84,14 @@ class TableRewardNet(RewardNet):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file."""
-        _tensors.save(path, FORMAT, {"table": self.table})
+        _tensors.save(path, FORMAT, "table", self.table)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TableRewardNet:
         """Read a table from a file that `save` has written; no code is executed."""
-        table = _tensors.load(path, FORMAT, ("table",))["table"]
-        return cls(*_tensors.spaces_of(table), table.numpy())
+        table = _tensors.load(path, FORMAT, "table")
+        with _tensors.naming(path):
+            return cls(*_tensors.spaces_of(table), table.numpy())
 
 
 def load_reward(path: str | os.PathLike[str], venv: VecEnv) -> RewardFn:

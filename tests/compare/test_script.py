@@ -48,7 +48,7 @@ def test_the_command_lists_tasks_and_methods_and_names_the_nearest_match(ended, 
     (tmp_path / "file").touch()
     code, _, errors = ended("--quick", "--out", "file/here")
     assert code == 2
-    assert errors.splitlines()[-1].endswith("Not a directory: 'file/here'")
+    assert errors.splitlines()[-1].endswith("file is a file, expected a folder")
 
 
 def test_the_command_prints_tables_and_names_the_page(tmp_path):

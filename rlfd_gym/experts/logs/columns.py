@@ -19,7 +19,7 @@ import sys
 import zlib
 from array import array as growing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 from numbers import Integral, Real
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._files import unguarded
 
 Codes = NDArray[np.int32]
 
@@ -125,7 +126,7 @@ def read_table(source: Any, roles: Mapping[str, str]) -> Table:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if _kind_of(path) != ".parquet":
-            return _read_text(path, roles)
+            return _unguarded(_read_text(path, roles))
         source, where = _read_parquet(path, roles), str(path)
     if isinstance(source, Mapping):
         _check_names(roles, source, where)
@@ -291,7 +292,7 @@ def _read_lines(file: IO[str], path: Path, roles: Mapping[str, str]) -> Table:
     first = file.readline()
     file.seek(0)
     reader = csv.reader(file, delimiter=max(",;\t", key=first.count), skipinitialspace=True, strict=True)
-    header = [name.strip() for name in next(reader, [])]
+    header = [unguarded(name.strip()) for name in next(reader, [])]
     _check_names(roles, header, str(path))
     places = {role: header.index(name) for role, name in roles.items() if role != TIME}
     seen: dict[str, dict[str | None, int]] = {role: {} for role in places}
@@ -322,6 +323,15 @@ def _read_lines(file: IO[str], path: Path, roles: Mapping[str, str]) -> Table:
         unit="line",
         malformed=tuple(malformed),
     )
+
+
+def _unguarded(table: Table) -> Table:
+    """Return a table without the apostrophes that `write_csv` puts before formulas."""
+    columns = {
+        role: replace(column, values=[unguarded(value) if isinstance(value, str) else value for value in column.values])
+        for role, column in table.columns.items()
+    }
+    return replace(table, columns=columns)
 
 
 def _import_pandas() -> Any:
