@@ -144,7 +144,7 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
     if alphas is None:
         grid = np.geomspace(*_ends(problem), _checks.integer("n_points", n_points, 2))
     else:
-        grid = np.unique(_checks.as_array("alphas", alphas, np.float64))
+        grid = np.unique(_checks.numbers("alphas", alphas))
         if grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
             raise ValueError(f"alphas must be positive numbers, at least one; got {alphas!r}")
     return AlphaPath(problem, tuple(solve_at(problem, float(alpha)) for alpha in grid))

@@ -52,10 +52,7 @@ def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = Tru
 
 def _matrix(basis: ArrayLike) -> FloatArray:
     """Return `basis` as a finite matrix with a row and a column at least, or raise an error."""
-    c = np.asarray(_checks.as_array("basis", basis, np.float64))
+    c = _checks.numbers("basis", basis)
     if c.ndim != 2 or 0 in c.shape:
         raise ValueError(f"basis has shape {c.shape}, expected (n_pairs, K), both at least 1")
-    if not np.isfinite(c).all():
-        row, column = np.argwhere(~np.isfinite(c))[0]
-        raise ValueError(f"basis must be finite; row {row}, column {column} is {c[row, column]}")
-    return c
+    return _checks.finite("basis", c)

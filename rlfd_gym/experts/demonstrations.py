@@ -180,7 +180,7 @@ def absorbing_states(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
     """Check an occupancy that was passed instead of demonstrations."""
-    array = _checks.as_array("demonstrations", values, np.float64)
+    array = _checks.numbers("demonstrations", values)
     if array.ndim == 2:
         shape = (mdp.n_states, mdp.n_actions)
         if array.shape != shape:
@@ -253,13 +253,13 @@ def _indices(name: str, values: Any) -> IntArray:
     array = _checks.as_array(f"demonstrations, {name},", values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool((array == np.round(array)).all()))
-    if array.ndim != 1 or not (whole or array.size == 0):
+    whole = array.dtype.kind == "f" and bool(((np.abs(array) < 2**53) & (array == np.round(array))).all())
+    if array.ndim != 1 or not (whole or array.dtype.kind in "iu" or array.size == 0):
         raise TypeError(
             f"demonstrations, {name}, must be whole numbers of shape (T,) or (T, 1), the tabular states and actions; "
             f"got {array.dtype} of shape {array.shape}"
         )
-    return array.astype(np.int64)
+    return array.astype(np.int64) if whole else _checks.integers(f"demonstrations, {name},", array)
 
 
 def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:

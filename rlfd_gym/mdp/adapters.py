@@ -19,7 +19,7 @@ is read.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,8 @@ def unwrap(env: Any) -> Any:
 
 def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Return the environment's own tables, with the given discount and initial distribution."""
-    mdp = base.mdp
+    mdp = _checks.instance("env: its mdp", base.mdp, TabularMDP)
+    cost = mdp.pairs(base.cost, "env: its cost").copy()
     if discount is not None or initial is not None:
         mdp = type(mdp)(
             mdp.transitions,
@@ -92,7 +93,7 @@ def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> 
             mdp.discount if discount is None else discount,
             mdp.n_actions,
         )
-    return mdp, np.array(base.cost)
+    return mdp, cost
 
 
 def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
@@ -100,15 +101,23 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
     table = _rows(base.P)
     if not table:
         raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")
-    entries = [
-        (pair, float(p), int(s_next), float(r), bool(done))
-        for pair, (_, _, outcomes) in enumerate(table)
-        for p, s_next, r, done in outcomes
-    ]
-    pair, p, s_next, reward, done = (np.array(column) for column in zip(*entries, strict=True))
+    try:
+        entries = [
+            (pair, p, s_next, r, bool(done))
+            for pair, (_, _, outcomes) in enumerate(table)
+            for p, s_next, r, done in outcomes
+        ]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"env: an outcome of P must be (probability, next state, reward, done): {error}") from None
+    pair, p, s_next, reward, done = (list(column) for column in zip(*entries, strict=True))
+    pair, done, s_next = np.array(pair), np.array(done), _checks.integers("env: a next state of P", s_next)
+    p, reward = (
+        _checks.finite(f"env: a {name} of P", _checks.numbers(f"env: a {name} of P", column))
+        for name, column in (("probability", p), ("reward", reward))
+    )
     states, actions = (np.array(column) for column in list(zip(*table, strict=True))[:2])
     n_states = int(states.max()) + 1
-    if s_next.min() < 0 or s_next.max() >= n_states:
+    if s_next.shape != pair.shape or s_next.min() < 0 or s_next.max() >= n_states:
         raise ValueError(f"env: P leads to state {s_next.max()}, but it has rows for states 0..{n_states - 1} only")
 
     terminal = np.zeros(n_states, dtype=bool)
@@ -158,33 +167,41 @@ def _reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 def _rows(P: Any) -> list[tuple[int, int, Any]]:
     """Return (state, action, outcomes) for each pair of a toy_text table, in order."""
-    by_state = P if isinstance(P, Mapping) else dict(enumerate(P))
     rows = []
-    for state in sorted(by_state):
-        actions = by_state[state]
-        by_action = actions if isinstance(actions, Mapping) else dict(enumerate(actions))
-        for action in sorted(by_action):
-            if len(by_action[action]) == 0:
+    for state, actions in _numbered("P", P):
+        for action, outcomes in _numbered(f"P[{state}]", actions):
+            if not isinstance(outcomes, Sequence):
+                raise TypeError(f"env: P[{state}][{action}] must be a list of outcomes, got {type(outcomes).__name__}")
+            if len(outcomes) == 0:
                 raise ValueError(f"env: P[{state}][{action}] is empty; leave an infeasible action out instead")
-            rows.append((int(state), int(action), by_action[action]))
+            rows.append((state, action, outcomes))
     return rows
+
+
+def _numbered(name: str, table: Any) -> list[tuple[int, Any]]:
+    """Return the entries of a dict or a list by their numbers, in order."""
+    if not isinstance(table, (Mapping, Sequence)) or isinstance(table, (str, bytes)):
+        raise TypeError(f"env: {name} must be a dict or a list, got {type(table).__name__}")
+    items = table if isinstance(table, Mapping) else dict(enumerate(table))
+    return sorted((_checks.integer(f"env: a key of {name}", key, 0), value) for key, value in items.items())
 
 
 def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Read the dense matrices; the horizon is ignored, as our MDPs never end."""
-    dense = np.asarray(base.transition_matrix, dtype=np.float64)
-    reward = np.asarray(base.reward_matrix, dtype=np.float64)
+    dense = _checks.numbers("env: transition_matrix", base.transition_matrix)
+    reward = _checks.numbers("env: reward_matrix", base.reward_matrix)
+    if dense.ndim != 3 or 0 in dense.shape:
+        raise ValueError(f"env: transition_matrix has shape {dense.shape}, expected (n_states, n_actions, n_states)")
     n_states, n_actions, _ = dense.shape
-    if reward.shape != dense.shape[: reward.ndim]:
+    _checks.finite("env: reward_matrix", reward)
+    if not 1 <= reward.ndim <= 3 or reward.shape != dense.shape[: reward.ndim]:
         raise ValueError(f"env: reward_matrix has shape {reward.shape}, which does not fit {dense.shape} transitions")
     if reward.ndim == 3:
         expected = np.einsum("sap,sap->sa", dense, reward)
     else:
         expected = np.broadcast_to(reward.reshape(n_states, -1), (n_states, n_actions))
     start = base.initial_state_dist if initial is None else initial
-    return TabularMDP.from_dense(dense, start, discount=discount), _checks.pair_vector(
-        "reward_matrix", -expected.reshape(-1), n_states * n_actions
-    )
+    return TabularMDP.from_dense(dense, start, discount=discount), -expected.reshape(-1)
 
 
 def _has(obj: Any, *names: str) -> bool:

@@ -64,7 +64,7 @@ class TablePolicy(BasePolicy):
     def set_probabilities(self, probabilities: ArrayLike) -> None:
         """Replace the table in place, so that every reference to this policy sees the new one."""
         shape = tuple(self.probabilities.shape)
-        table = _checks.as_array("probabilities", probabilities, np.float64)
+        table = _checks.numbers("probabilities", probabilities)
         if table.shape != shape:
             raise ValueError(f"probabilities has shape {table.shape}, expected {shape}: states × actions")
         if not (table >= 0).all() or not np.isfinite(table).all():
