@@ -156,7 +156,10 @@ class InventoryEnv(TabularEnv):
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Draw next states; an order beyond the capacity raises a `ValueError`."""
         s, a = _checks.integers("states", states), _checks.integers("actions", actions)
+        _checks.instance("rng", rng, np.random.Generator)
         m = self.max_inventory
+        if s.shape != a.shape and s.ndim and a.ndim:
+            self.mdp.pair_index(s, a)  # raises if the shapes do not fit
         bad = (s < 0) | (s > m) | (a < 0) | (a > m) | (self.limit_orders & (s + a > m))
         if bad.any():
             self.mdp.pair_index(s, a)  # raises, naming the first offender

@@ -7,7 +7,8 @@ was passed and what was expected.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -149,6 +150,20 @@ def instance(name: str, value: Any, kind: type[T], hint: str = "") -> T:
         article = "an" if kind.__name__[0] in "AEIORaeio" else "a"
         raise TypeError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}{hint and f'; {hint}'}")
     return value
+
+
+def path(name: str, value: Any) -> str:
+    """Return the path of a file as text."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, got {type(value).__name__}: {value!r}")
+    return os.fspath(value)
+
+
+def items(name: str, values: Any) -> Sequence[Any]:
+    """Return `values` itself if it is a list or a tuple, and not a single item."""
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"{name} must be a list, got {type(values).__name__}: {values!r}")
+    return values
 
 
 def integer(name: str, value: Any, low: int, high: int = LARGEST_INTEGER) -> int:

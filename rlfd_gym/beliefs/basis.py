@@ -36,7 +36,8 @@ def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = Tru
     With `box`, its entries must be in [-1, 1].
     """
     c = _matrix(basis)
-    if n_pairs is not None and c.shape[0] != n_pairs:
+    _checks.flag("box", box)
+    if n_pairs is not None and c.shape[0] != _checks.integer("n_pairs", n_pairs, 1):
         raise ValueError(
             f"basis has shape {c.shape}, expected ({n_pairs}, K): one row per feasible state-action pair "
             "(mdp.n_pairs), one column per feature"

@@ -44,6 +44,7 @@ class Design:
             "alphas": "weights of the prior",
         }
         for name in LISTS:
+            _checks.items(name, getattr(self, name))
             if not getattr(self, name):
                 raise ValueError(f"{name} is empty, expected {expected[name]}")
         levels = {

@@ -287,8 +287,7 @@ def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
 
 
 def _check_discounting(discounting: str) -> None:
-    if discounting not in DISCOUNTINGS:
-        raise ValueError(f"discounting must be one of {', '.join(DISCOUNTINGS)}; got {discounting!r}")
+    _checks.one_of("discounting", discounting, DISCOUNTINGS)
 
 
 def check_timed(read: Demonstrations, discounting: str) -> bool:

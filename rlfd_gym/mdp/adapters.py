@@ -19,7 +19,8 @@ is read.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -101,23 +102,10 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
     table = _rows(base.P)
     if not table:
         raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")
-    try:
-        entries = [
-            (pair, p, s_next, r, bool(done))
-            for pair, (_, _, outcomes) in enumerate(table)
-            for p, s_next, r, done in outcomes
-        ]
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"env: an outcome of P must be (probability, next state, reward, done): {error}") from None
-    pair, p, s_next, reward, done = (list(column) for column in zip(*entries, strict=True))
-    pair, done, s_next = np.array(pair), np.array(done), _checks.integers("env: a next state of P", s_next)
-    p, reward = (
-        _checks.finite(f"env: a {name} of P", _checks.numbers(f"env: a {name} of P", column))
-        for name, column in (("probability", p), ("reward", reward))
-    )
+    pair, p, s_next, reward, done = _outcomes(table)
     states, actions = (np.array(column) for column in list(zip(*table, strict=True))[:2])
     n_states = int(states.max()) + 1
-    if s_next.shape != pair.shape or s_next.min() < 0 or s_next.max() >= n_states:
+    if s_next.min() < 0 or s_next.max() >= n_states:
         raise ValueError(f"env: P leads to state {s_next.max()}, but it has rows for states 0..{n_states - 1} only")
 
     terminal = np.zeros(n_states, dtype=bool)
@@ -143,7 +131,8 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
         initial = ~terminal / max(1, np.count_nonzero(~terminal))
         if terminal.all():
             raise ValueError("env: every state of P is terminal; pass initial= to start in one anyway")
-    mdp = TabularMDP(transitions, states, actions, initial, discount)
+    with _of_env():
+        mdp = TabularMDP(transitions, states, actions, initial, discount)
     # Moves from states that no episode enters may be ignored: Taxi lists such moves into its
     # terminal states.
     mixed = ~done & (p > 0) & terminal[s_next] & (_reachable(mdp) & ~terminal)[states[pair]]
@@ -178,6 +167,45 @@ def _rows(P: Any) -> list[tuple[int, int, Any]]:
     return rows
 
 
+def _outcomes(table: list[tuple[int, int, Any]]) -> tuple[NDArray[Any], ...]:
+    """Return the outcomes of all pairs as columns: pair, probability, next state, reward, end."""
+    outcomes = [(pair, outcome) for pair, (_, _, found) in enumerate(table) for outcome in found]
+    for pair, outcome in outcomes:
+        if not isinstance(outcome, (tuple, list)) or len(outcome) != 4:
+            state, action, _ = table[pair]
+            raise ValueError(
+                f"env: P[{state}][{action}] holds {outcome!r}, expected (probability, next state, reward, done)"
+            )
+    pair, (p, s_next, reward, done) = (
+        [pair for pair, _ in outcomes],
+        zip(*(found for _, found in outcomes), strict=True),
+    )
+    n = len(outcomes)
+    return (
+        np.array(pair),
+        _checks.finite_vector("env: the probabilities of P", p, n, "outcome"),
+        _integer_vector("env: the next states of P", s_next, n),
+        _checks.finite_vector("env: the rewards of P", reward, n, "outcome"),
+        np.array([bool(flag) if np.ndim(flag) == 0 else _checks.flag("env: an end of P", flag) for flag in done]),
+    )
+
+
+def _integer_vector(name: str, values: Any, length: int) -> NDArray[np.int64]:
+    array = _checks.integers(name, values)
+    if array.shape != (length,):
+        raise ValueError(f"{name} have shape {array.shape}, expected ({length},)")
+    return array
+
+
+@contextmanager
+def _of_env() -> Iterator[None]:
+    """Say of an error in the tables that they are the environment's."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"env: {error}") from None
+
+
 def _numbered(name: str, table: Any) -> list[tuple[int, Any]]:
     """Return the entries of a dict or a list by their numbers, in order."""
     if not isinstance(table, (Mapping, Sequence)) or isinstance(table, (str, bytes)):
@@ -201,7 +229,8 @@ def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple
     else:
         expected = np.broadcast_to(reward.reshape(n_states, -1), (n_states, n_actions))
     start = base.initial_state_dist if initial is None else initial
-    return TabularMDP.from_dense(dense, start, discount=discount), -expected.reshape(-1)
+    with _of_env():
+        return TabularMDP.from_dense(dense, start, discount=discount), -expected.reshape(-1)
 
 
 def _has(obj: Any, *names: str) -> bool:

@@ -302,16 +302,16 @@ def _transition_matrix(transitions: Any) -> sp.csr_array:
         _check_before_conversion(transitions)
     else:
         transitions = _checks.numbers("transitions", transitions)
+    if len(transitions.shape) != 2 or 0 in transitions.shape:
+        raise ValueError(f"transitions has shape {transitions.shape}, expected (n_pairs, n_states), both at least 1")
     try:
         matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
     except (TypeError, ValueError, IndexError) as error:
         raise TypeError(f"transitions must be a (n_pairs, n_states) matrix, dense or sparse: {error}") from None
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"transitions has shape {matrix.shape}, expected (n_pairs, n_states), both at least 1")
     check_csr("transitions", matrix)
     matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all():
-        raise ValueError("transitions must be finite, but it holds NaN or infinity")
+    if not (matrix.data <= _checks.LARGEST).all():
+        raise ValueError(f"transitions must be finite and no more than one, but it holds {matrix.data.max()}")
     if matrix.data.size and matrix.data.min() < 0:
         if matrix.data.min() < -_checks.ROUNDING:
             raise ValueError(f"transitions must not be negative, but it holds {matrix.data.min()}")

@@ -71,7 +71,7 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
     if not isinstance(belief, NearPrior):
         hint = "; see solve_smd and lpal" if isinstance(belief, Hull) else ""
         raise TypeError(f"solve_exact takes the belief NearPrior, got {type(belief).__name__}{hint}")
-    method = "matrix-free" if method == "first-order" else method
+    method = "matrix-free" if isinstance(method, str) and method == "first-order" else method
     _checks.one_of(f'with regulariser="{problem.regulariser}", method', method, METHODS[problem.regulariser])
     best = Incumbent(problem)
     used, iterations, promise = _solve(best, method)

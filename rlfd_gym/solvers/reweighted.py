@@ -117,7 +117,7 @@ def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
 
     Costs within 1e-9 of it count as equal: ten times the tolerance of HiGHS.
     """
-    c = problem.mdp.pairs(cost, "cost")
+    c = _checks.instance("problem", problem, RLfDProblem).mdp.pairs(cost, "cost")
     return float(np.mean(np.abs(c - np.clip(problem.prior, -1.0, 1.0)) <= AT_PRIOR))
 
 
@@ -137,5 +137,6 @@ def pinning_alpha(problem: RLfDProblem) -> float:
     >>> bool((solve_exact(problem).cost == env.cost).all())
     True
     """
+    _checks.instance("problem", problem, RLfDProblem)
     pinned = RLfDProblem(problem.mdp, problem.expert, problem.prior, 1.0, "l1")
     return float(np.abs(problem.expert - solve_exact(pinned).occupancy).max())

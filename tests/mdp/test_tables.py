@@ -270,7 +270,7 @@ def test_other_sparse_formats_with_wrong_indices_are_refused(make):
         matrix.coords = (matrix.coords[0], matrix.coords[1] + 1)
     else:
         matrix.indices = matrix.indices + 1
-    with pytest.raises(ValueError, match="transitions is a broken .* matrix"):
+    with pytest.raises(ValueError, match=r"transitions is a broken .* matrix"):
         two_states(transitions=matrix)
 
 
