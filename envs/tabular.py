@@ -110,7 +110,10 @@ class TabularEnv(gym.Env[Any, Any], ABC):
         """Make one transition; `cut_action` replaces an infeasible action."""
         if self.state is None:
             raise gym.error.ResetNeeded("call reset() before step()")
-        number = int(_checks.integers("action", action).item())
+        given = _checks.integers("action", action)
+        if given.size != 1:
+            raise ValueError(f"action must be one action, got an array of shape {given.shape}")
+        number = int(given.item())
         if not 0 <= number < self.mdp.n_actions:
             raise ValueError(f"action must lie in 0..{self.mdp.n_actions - 1}, got {action!r}")
         taken = self.cut_action(self.state, number)

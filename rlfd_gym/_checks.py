@@ -38,12 +38,14 @@ def numbers(name: str, values: Any) -> FloatArray:
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     array = as_array(name, values)
+    if not array.size:
+        return np.zeros(array.shape)
     if array.dtype.kind == "O":
         for place, item in enumerate(array.flat):
             if isinstance(item, (bool, np.bool_)) or not isinstance(item, Real):
                 found = f"entry {place} is a {type(item).__name__}" if array.ndim else f"got {type(item).__name__}"
                 raise TypeError(f"{name} must be an array of numbers; {found}")
-    elif array.dtype.kind not in "iuf" and array.size:
+    elif array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be an array of numbers; got {array.dtype}")
     try:
         with np.errstate(over="ignore"):  # of extended precision: an infinity is found by the caller

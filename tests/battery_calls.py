@@ -213,7 +213,7 @@ def calls() -> dict[str, Call]:
         "rlfd_gym.read_log": at(
             rlfd_gym.read_log,
             {name: "labels: see tests/experts/logs" for name in ("state_labels", "action_labels", "feasible")},
-            transitions=arg((states, actions, following), bad.own, called="(table|demonstrations|expected one of .csv)"),
+            transitions=arg((states, actions, following), bad.own, called="(table|demonstrations|[.]csv)"),
             discount=discount,
             state=arg("state", column),
             action=arg("action", column),
@@ -227,7 +227,7 @@ def calls() -> dict[str, Call]:
         ),
         "logs.read_costs": at(
             read_costs,
-            source=arg({"state": [0], "action": [1], "cost": [0.5]}, bad.own),
+            source=arg({"state": [0], "action": [1], "cost": [0.5]}, bad.own, called="(table|[.]csv)"),
             state=arg("state", column),
             action=arg("action", column),
             cost=arg("cost", column),
@@ -283,7 +283,7 @@ def calls() -> dict[str, Call]:
         "RLfDProblem.bounds": at(problem.bounds, **point),
         "RLfDProblem.duality_gap": at(problem.duality_gap, **point),
         "RLfDProblem.bounds, on a hull": at(
-            hull.bounds, **point | {"x": arg([0.5, 0.5], bad.distribution, called="mixture")}
+            hull.bounds, **point | {"x": arg([0.5, 0.5], bad.distribution, called="(mixture|cost)")}
         ),
         "Problem.second_moments": at(problem.second_moments, bound=bound),
         "Problem.step_sizes": at(problem.step_sizes, epsilon=epsilon, bound=bound),
@@ -354,7 +354,7 @@ def calls() -> dict[str, Call]:
                             {"None": "the ends are found", "a number": "one point"} | {
                                 label: "any number of points, in any order"
                                 for label in ("one too few", "one too many", "twice", "two axes more")}),
-            n_points=arg(3, bad.integer(0, 1), **IGNORED_POINTS),
+            n_points=arg(3, bad.integer(0, 1)),
         ),
         "alpha_path, by number": at(
             lambda n_points: rlfd_gym.alpha_path(problem, n_points=n_points), n_points=arg(2, bad.integer(0, 1))
@@ -364,7 +364,7 @@ def calls() -> dict[str, Call]:
             path=arg(path, bad.own),
             rule=arg("regret-budget", bad.name),
             budget=share,
-            noise=arg(None, bad.number(), **IGNORED_NOISE),
+            noise=arg(None, bad.number(-0.1), None_="only the rule discrepancy needs it"),
         ),
         "select_alpha, by noise": at(
             lambda noise: rlfd_gym.select_alpha(path, "discrepancy", noise=noise), noise=arg(0.1, bad.number(-0.1))
@@ -429,7 +429,7 @@ def calls() -> dict[str, Call]:
         # --- baselines
         "baselines.behavioural_cloning": at(baselines.behavioural_cloning, mdp=mdp_, expert=expert_),
         "baselines.lp_irl": at(
-            baselines.lp_irl, mdp=mdp_, expert=expert_, penalty=arg(0.1, bad.number(-0.1))
+            baselines.lp_irl, may_be_nan="it has no bounds", mdp=mdp_, expert=expert_, penalty=arg(0.1, bad.number(-0.1))
         ),
         "baselines.lpal": at(baselines.lpal, mdp=mdp_, expert=expert_, basis=basis_),
         "baselines.max_margin": at(
@@ -456,6 +456,7 @@ def calls() -> dict[str, Call]:
         "Design.of": at(lambda **chosen: compare.Design.of(**chosen), **design(registered=True)),
         "report.half_width": at(
             report.half_width,
+            may_be_nan="a single value has no interval",
             std=Argument(np.array([0.5, 0.25]), bad.numbers, SHAPE | NOTHING),
             n=arg(3, bad.integer(-1)),
             ddof=arg(1, bad.integer(-1, 2)),
@@ -497,8 +498,6 @@ ANOTHER_LENGTH = {
     label: "a belief learns its length from the environment, in `over`"
     for label in ("one_too_few", "one_too_many", "twice")
 }
-IGNORED_POINTS: dict[str, str] = {}
-IGNORED_NOISE: dict[str, str] = {"None": "only the rule discrepancy needs it"}
 
 
 def axes():
@@ -553,9 +552,12 @@ def design(registered=False):
         return bad.integer()(None) | {f"[{x!r}]": [x] for x in (0, -1, 0.5, "ten", None, np.nan, True, 10**30)}
 
     def weights(_):
-        return bad.number()(None) | {f"[{x!r}]": [x] for x in (-0.1, "0.1", None, np.nan, np.inf, True, 1e308)}
+        return {k: x for k, x in bad.number()(None).items() if k != "a list"} | {
+            f"[{x!r}]": [x] for x in (-0.1, "0.1", None, np.nan, np.inf, True, 1e308)
+        }
 
-    unknown = {} if registered else {"an_unknown_name": "a stored design may name what is not registered here"}
+    stored = "a stored design may name what is not registered here"
+    unknown = {} if registered else {"an_unknown_name": stored, "a_list_of_names": stored}
     return {
         "tasks": arg(("inventory",), names, **unknown),
         "methods": arg(("cloning",), names, **unknown),
@@ -564,4 +566,73 @@ def design(registered=False):
         "alphas": arg((0.1,), weights),
         "iterations": arg(1, bad.integer(0, -1)),
         "runs": arg(1, bad.integer(0, -1)),
+    }
+
+
+def calls_with_imitation() -> dict[str, Call]:
+    """Return the calls that need imitation; a bad value must be refused before anything is trained."""
+    from rlfd_gym.trainer import TablePolicy, TableRewardNet
+
+    shop = InventoryEnv(3, 2.0)
+    mdp, cost = shop.mdp, shop.cost
+    occupancy = mdp.occupancy_of(mdp.uniform_policy())
+    common = {
+        "mdp": arg(mdp, bad.own),
+        "expert": arg(occupancy, bad.occupancy_or_demonstrations, called="demonstrations"),
+    }
+    count, seed = arg(1, bad.integer(0, -1)), arg(0, bad.seed)
+    spaces = {"observation_space": "Gymnasium's", "action_space": "Gymnasium's"}
+
+    def table_policy(probabilities, seed):
+        return TablePolicy(shop.observation_space, shop.action_space, probabilities, seed) and None
+
+    def table_net(table):
+        return TableRewardNet(shop.observation_space, shop.action_space, table) and None
+
+    def trainer(**arguments):
+        rlfd_gym.RLfDTrainer(**arguments)
+
+    return {
+        "baselines.cloning_network": Call(
+            baselines.cloning_network, common | {"n_batches": count, "n_samples": count, "seed": seed}
+        ),
+        "baselines.gail": Call(
+            baselines.gail,
+            common | {"n_timesteps": arg(2048, bad.integer(0, 1)), "n_samples": count, "seed": seed},
+        ),
+        "baselines.mce_irl": Call(
+            baselines.mce_irl,
+            common
+            | {
+                "basis": arg(shop.features, bad.numbers, None_="a cost for each state"),
+                "n_iterations": count,
+                "learning_rate": arg(1.0, bad.number(0.0, -1.0)),
+                "tolerance": arg(0.1, bad.number(-1.0)),
+            },
+            may_be_nan="it has no bounds",
+        ),
+        "trainer.TablePolicy": Call(
+            table_policy,
+            {"probabilities": arg(np.full((4, 4), 0.25), bad.distribution, None_="uniform"), "seed": seed},
+            spaces,
+        ),
+        "trainer.TableRewardNet": Call(table_net, {"table": arg(np.zeros((4, 4)), bad.numbers, None_="zeros")}, spaces),
+        "rlfd_gym.RLfDTrainer": Call(
+            trainer,
+            {
+                "demonstrations": arg(rlfd_gym.demonstrate(mdp, mdp.uniform_policy(), 3, 120, 0), bad.demonstrations),
+                "env": arg(shop, bad.environment),
+                "rng": arg(0, bad.seed, None_="0"),
+                "prior": arg(cost, bad.numbers, None_="imitate the expert", called="alpha"),
+                "alpha": arg(0.1, bad.number(-0.1), None_=DEFAULT, called="rule"),
+                "regulariser": arg("l2", bad.name),
+                "discount": arg(0.9, bad.number(0.0, 1.0), None_="the environment's"),
+                "solver": arg("exact", bad.name, a_function="any function may solve", a_class="a class is called"),
+                "n_runs": count,
+                "n_jobs": arg(1, bad.integer(0)),
+                "policy_kind": arg("mode", bad.name),
+                "discounting": arg("none", bad.name),
+                "allow_variable_horizon": arg(False, bad.flag),
+            },
+        ),
     }

@@ -102,6 +102,7 @@ class NearPrior(Belief):
 
     def over(self, pairs: Pairs) -> NearPrior:
         """Return the belief over an environment's pairs, with its arrays checked."""
+        _checks.instance("pairs", pairs, Pairs)
         weights = None if self.weights is None else pairs.pairs(self.weights, "weights")
         return replace(self, prior=pairs.pairs(self.prior, "prior"), weights=weights)
 

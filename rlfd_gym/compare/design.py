@@ -44,7 +44,9 @@ class Design:
             "alphas": "weights of the prior",
         }
         for name in LISTS:
-            _checks.items(name, getattr(self, name))
+            for item in _checks.items(name, getattr(self, name)):
+                if name in ("tasks", "methods"):
+                    _checks.instance(name, item, str)
             if not getattr(self, name):
                 raise ValueError(f"{name} is empty, expected {expected[name]}")
         levels = {

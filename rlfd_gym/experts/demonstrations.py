@@ -128,6 +128,8 @@ def read_demonstrations(demonstrations: Any) -> Demonstrations:
         if _has(demonstrations, "terminal"):
             raise TypeError("demonstrations must be an iterable of trajectories, got a single one: put it in a list")
         raise TypeError(f"demonstrations must be {KINDS}; got {type(demonstrations).__name__}")
+    if getattr(demonstrations, "ndim", 1) == 0:
+        raise TypeError(f"demonstrations must be {KINDS}; got a single number")
     items = list(demonstrations)
     if not items:
         raise ValueError("demonstrations is empty, expected at least one trajectory or transition")

@@ -16,6 +16,8 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.mdp.occupancy import check_policy
 from rlfd_gym.mdp.tables import TabularMDP
 
+MOST_DRAWS = 2**31  # numbers that are drawn at a time, 16 GiB
+
 
 @dataclass(frozen=True, eq=False)
 class Walk:
@@ -67,6 +69,8 @@ def demonstrate(
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     pi = check_policy(mdp, policy)
     number, steps = _checks.integer("n_trajectories", n_trajectories, 1), _checks.integer("length", length, 1)
+    if number * (1 + 2 * steps) > MOST_DRAWS:
+        raise ValueError(f"n_trajectories, length: {number} × {steps} steps are too many to draw at a time")
     start, *uniforms = _checks.generator("seed", seed).random((number, 1 + 2 * steps)).T
     first = sp.csr_array(mdp.initial[None])
     choices = sp.csr_array((pi, np.arange(mdp.n_pairs), mdp.state_starts), shape=(mdp.n_states, mdp.n_pairs))

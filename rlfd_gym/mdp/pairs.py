@@ -10,7 +10,6 @@ over pairs, it takes a table, too: `pairs` turns either into a vector.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,9 +86,9 @@ class Pairs(_checks.Locked):
 
     def table(self, pairs: ArrayLike, fill: float = np.nan) -> FloatArray:
         """Return a vector over pairs as a table, with `fill` where an action is infeasible."""
-        if isinstance(fill, (bool, np.bool_)) or not isinstance(fill, Real):
+        if np.ndim(fill):
             raise TypeError(f"fill must be a number, got {type(fill).__name__}")
-        table = np.full((self.n_states, self.n_actions), fill, dtype=np.float64)
+        table = np.full((self.n_states, self.n_actions), float(_checks.numbers("fill", fill)))
         table[self.pair_states, self.pair_actions] = self.pairs(pairs, "pairs")
         return table
 

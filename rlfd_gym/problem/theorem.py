@@ -56,7 +56,6 @@ from rlfd_gym import _checks
 from rlfd_gym.beliefs import Belief, Hull
 from rlfd_gym.beliefs.belief import BOUNDS
 
-
 SMALLEST = 1e-30  # the ε below which no number of steps that fits into a machine would do
 
 

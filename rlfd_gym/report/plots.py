@@ -264,7 +264,9 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
     >>> plot_path(path, [rlfd_gym.select_alpha(path, "l-curve")]).axes[0].get_xscale()
     'log'
     """
-    _checks.instance("path", path, Sequence, "see alpha_path")  # type: ignore[type-abstract]
+    from rlfd_gym.alpha import AlphaPath  # here, because it loads the solvers
+
+    _checks.instance("path", path, AlphaPath, "see alpha_path")
     figure, axes = new_figure(2, 1, (6.4, 5.2), sharex=True, height_ratios=(3, 1))
     trade, changes = axes[:, 0]
     alphas = np.array([point.alpha for point in path])

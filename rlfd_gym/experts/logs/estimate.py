@@ -224,6 +224,10 @@ def read_costs(
     roles = {"state": state, "action": action, "cost": cost}
     for role, name in roles.items():
         _checks.instance(role, name, str, "the name of a column")
+    if not isinstance(source, (str, os.PathLike, Mapping)) and (
+        isinstance(source, type) or not hasattr(source, "columns")
+    ):
+        raise TypeError(f"source must be a path, a DataFrame or a mapping, got {type(source).__name__}")
     table = read_table(source, roles)
     states, actions = (label_columns([table.columns[role]])[0].labels for role in ("state", "action"))
     amounts = table.columns["cost"].meanings()
