@@ -20,6 +20,7 @@ from rlfd_gym.report import plots
 RATIOS = "only ratios matter, and their sums do not overflow"
 UNIFORM = "None means uniform"
 DEFAULT = "None means the default"
+LATER = "`set_demonstrations` may come later, as in imitation"
 AFFINE = "an affine map of any shape of numbers"
 SHAPE = {label: AFFINE for label in ("a number", "one too few", "one too many", "twice", "two axes more")}
 NOTHING = {label: "no costs give no costs" for label in ("empty", "an empty list")}
@@ -571,10 +572,10 @@ def design(registered=False):
 
 def calls_with_imitation() -> dict[str, Call]:
     """Return the calls that need imitation; a bad value must be refused before anything is trained."""
-    from rlfd_gym.trainer import TablePolicy, TableRewardNet
+    from rlfd_gym.trainer import TablePolicy, TableRewardNet, quiet_logger
 
     shop = InventoryEnv(3, 2.0)
-    mdp, cost = shop.mdp, shop.cost
+    mdp, cost, logger = shop.mdp, shop.cost, quiet_logger()
     occupancy = mdp.occupancy_of(mdp.uniform_policy())
     common = {
         "mdp": arg(mdp, bad.own),
@@ -590,7 +591,10 @@ def calls_with_imitation() -> dict[str, Call]:
         return TableRewardNet(shop.observation_space, shop.action_space, table) and None
 
     def trainer(**arguments):
-        rlfd_gym.RLfDTrainer(**arguments)
+        rlfd_gym.RLfDTrainer(**arguments, custom_logger=logger)
+
+    def prior(valid):  # a function is called, and its errors are its own
+        return {k: x for k, x in bad.numbers(valid).items() if k not in ("a class", "a function")}
 
     return {
         "baselines.cloning_network": Call(
@@ -620,17 +624,21 @@ def calls_with_imitation() -> dict[str, Call]:
         "rlfd_gym.RLfDTrainer": Call(
             trainer,
             {
-                "demonstrations": arg(rlfd_gym.demonstrate(mdp, mdp.uniform_policy(), 3, 120, 0), bad.demonstrations),
+                "demonstrations": arg(
+                    rlfd_gym.demonstrate(mdp, mdp.uniform_policy(), 3, 120, 0), bad.demonstrations, None_=LATER
+                ),
                 "env": arg(shop, bad.environment),
                 "rng": arg(0, bad.seed, None_="0"),
-                "prior": arg(cost, bad.numbers, None_="imitate the expert", called="alpha"),
+                "prior": arg(cost, prior),
                 "alpha": arg(0.1, bad.number(-0.1), None_=DEFAULT, called="rule"),
                 "regulariser": arg("l2", bad.name),
                 "discount": arg(0.9, bad.number(0.0, 1.0), None_="the environment's"),
-                "solver": arg("exact", bad.name, a_function="any function may solve", a_class="a class is called"),
+                "solver": arg(
+                    "exact", bad.name, a_function="any function may solve", a_class="a class is called", None_=DEFAULT
+                ),
                 "n_runs": count,
                 "n_jobs": arg(1, bad.integer(0)),
-                "policy_kind": arg("mode", bad.name),
+                "policy_kind": arg("occupancy", bad.name),
                 "discounting": arg("none", bad.name),
                 "allow_variable_horizon": arg(False, bad.flag),
             },
