@@ -34,7 +34,7 @@ def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
 
 
 def random_layout(
-    height: int, width: int, seed: int, *, goal_share: float = 0.025, obstacle_share: float = 0.05
+    height: int, width: int, seed: int | np.random.Generator, *, goal_share: float = 0.025, obstacle_share: float = 0.05
 ) -> tuple[Cells, Cells]:
     """Draw distinct cells uniformly.
 

@@ -216,7 +216,9 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     another way than 0, 1, …: their order would be believed and their labels ignored.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"{name} has {np.ma.count_masked(values)} masked entries; fill them in or leave them out")
+        raise ValueError(
+            f"{name} has {int(np.ma.getmaskarray(values).sum())} masked entries; fill them in or leave them out"
+        )
     if hasattr(values, "iloc") and not isinstance(values, type):
         labels = np.asarray(values.index)
         if not np.array_equal(labels, np.arange(len(labels))):

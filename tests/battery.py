@@ -25,7 +25,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-DOCUMENTED = ("[0-9]+ of [0-9]+ logged rows", "step_size .* for the occupancy", "the projected cost tells", "exact: ")
+DOCUMENTED = (
+    "[0-9]+ of [0-9]+ logged rows",
+    "step_size .* for the occupancy",
+    "the projected cost tells",
+    "exact: ",
+    "irl-io: ",
+)
 """How the library's own warnings begin, which go with an answer."""
 SECONDS = 20  # a call that takes longer than this hangs
 

@@ -237,6 +237,7 @@ def calls() -> dict[str, Call]:
         # --- beliefs
         "beliefs.NearPrior": at(
             beliefs.NearPrior,
+            may_be_nan="a table may have gaps, which `over` judges",
             prior=arg(prior, bad.numbers, **ANOTHER_LENGTH),
             alpha=weight,
             norm=arg("l1", bad.name),
@@ -245,6 +246,7 @@ def calls() -> dict[str, Call]:
         ),
         "beliefs.Hull": at(
             beliefs.Hull,
+            may_be_nan="a table may have gaps, which `over` judges",
             basis=arg(basis, bad.numbers, **ANOTHER_LENGTH),
             prior=arg(prior, bad.numbers, **ANOTHER_LENGTH),
             alpha=weight,
@@ -430,7 +432,7 @@ def calls() -> dict[str, Call]:
         # --- baselines
         "baselines.behavioural_cloning": at(baselines.behavioural_cloning, mdp=mdp_, expert=expert_),
         "baselines.lp_irl": at(
-            baselines.lp_irl, may_be_nan="it has no bounds", mdp=mdp_, expert=expert_, penalty=arg(0.1, bad.number(-0.1))
+            baselines.lp_irl, {}, "it has no bounds", mdp=mdp_, expert=expert_, penalty=arg(0.1, bad.number(-0.1))
         ),
         "baselines.lpal": at(baselines.lpal, mdp=mdp_, expert=expert_, basis=basis_),
         "baselines.max_margin": at(

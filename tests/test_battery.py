@@ -52,7 +52,7 @@ METHODS = {
 UNTRIED_METHODS = {
     "Problem.bounds": "tried as RLfDProblem.bounds",
     "Problem.fingerprint": "takes nothing",
-    **dict.fromkeys(("InventoryEnv.reset", "InventoryEnv.cut_action"), "called by Gymnasium and by `step`, which checks"),
+    **dict.fromkeys(("InventoryEnv.reset", "InventoryEnv.cut_action"), "called by Gymnasium and `step`, which checks"),
     **{f"{env}.{name}": "takes nothing" for env in ("InventoryEnv", "WindyGridworldEnv") for name in
        ("render_text", "render_frame")},
 }  # fmt: skip
@@ -109,8 +109,8 @@ def test_generated_values_are_refused_by_name_or_give_finite_results(calls, seed
 @pytest.mark.needs_imitation
 def test_bad_values_are_refused_by_what_needs_imitation():
     calls = battery_calls.calls_with_imitation()
-    for call in calls.values():
-        call.function(**{key: argument.valid for key, argument in call.arguments.items()})
+    for name in ("trainer.TablePolicy", "trainer.TableRewardNet", "rlfd_gym.RLfDTrainer"):  # the others train
+        calls[name].function(**{key: argument.valid for key, argument in calls[name].arguments.items()})
     counts = battery.run(calls)
     assert not counts.failures, "\n".join(counts.failures)
     assert counts.cases > 500

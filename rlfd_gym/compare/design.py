@@ -50,7 +50,9 @@ class Design:
             if not getattr(self, name):
                 raise ValueError(f"{name} is empty, expected {expected[name]}")
         levels = {
-            level if level == EXACT else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
+            level
+            if isinstance(level, str) and level == EXACT
+            else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
             for level in self.demonstrations
         }
         clean: dict[str, Any] = {

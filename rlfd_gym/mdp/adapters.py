@@ -176,13 +176,10 @@ def _outcomes(table: list[tuple[int, int, Any]]) -> tuple[NDArray[Any], ...]:
             raise ValueError(
                 f"env: P[{state}][{action}] holds {outcome!r}, expected (probability, next state, reward, done)"
             )
-    pair, (p, s_next, reward, done) = (
-        [pair for pair, _ in outcomes],
-        zip(*(found for _, found in outcomes), strict=True),
-    )
+    p, s_next, reward, done = zip(*(found for _, found in outcomes), strict=True)
     n = len(outcomes)
     return (
-        np.array(pair),
+        np.array([pair for pair, _ in outcomes]),
         _checks.finite_vector("env: the probabilities of P", p, n, "outcome"),
         _integer_vector("env: the next states of P", s_next, n),
         _checks.finite_vector("env: the rewards of P", reward, n, "outcome"),

@@ -10,12 +10,15 @@ over pairs, it takes a table, too: `pairs` turns either into a vector.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+
+PAIRS = ("pair_states", "pair_actions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +68,11 @@ class Pairs(_checks.Locked):
 
     def __post_init__(self) -> None:
         """Check the numbering of the pairs, and lock its arrays."""
-        sizes = {name: _checks.integer(name, getattr(self, name), 1) for name in ("n_states", "n_actions")}
-        arrays = {name: _checks.integers(name, getattr(self, name)) for name in ("pair_states", "pair_actions")}
-        starts = numbered_pairs(**arrays, **sizes)
+        sizes: dict[str, Any] = {
+            name: _checks.integer(name, getattr(self, name), 1) for name in ("n_states", "n_actions")
+        }
+        arrays: dict[str, Any] = {name: _checks.integers(name, getattr(self, name)) for name in PAIRS}
+        starts = numbered_pairs(*arrays.values(), *sizes.values())
         if not np.array_equal(_checks.integers("state_starts", self.state_starts), starts):
             raise ValueError("state_starts must say where each state's pairs begin in pair_states, and where they end")
         self._fill(**arrays, **sizes, state_starts=starts)

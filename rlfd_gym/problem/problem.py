@@ -103,13 +103,13 @@ class RLfDProblem(Problem):
         elif prior is not None or alpha != 0 or regulariser != "l2":
             raise ValueError("belief and prior exclude each other: give the prior, its alpha and norm to the belief")
         else:
-            _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")
+            _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")  # type: ignore[type-abstract]
         sizes = {name: getattr(mdp, name) for name in ("n_pairs", "n_states", "discount", "state_starts")}
         self._fill(mdp=mdp, expert=mu, belief=belief.over(mdp), **sizes)
 
     def with_belief(self, belief: Belief) -> RLfDProblem:
         """Return the same problem, with the same expert to the bit, under another belief."""
-        _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")
+        _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")  # type: ignore[type-abstract]
         problem = object.__new__(RLfDProblem)
         problem._fill(**vars(self) | {"belief": belief.over(self.mdp)})
         return problem
