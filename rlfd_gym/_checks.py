@@ -26,6 +26,7 @@ ROUNDING = 1e-12
 # The largest size of a cost, a value or a setting: squares and products of such numbers are finite.
 LARGEST = 1e50
 LARGEST_INTEGER = 2**63 - 1
+NO_NUMBER = (bool, np.bool_, np.timedelta64)  # although Python or NumPy counts them as integers
 MAX = float(np.finfo(np.float64).max)
 
 
@@ -42,7 +43,7 @@ def numbers(name: str, values: Any) -> FloatArray:
         return np.zeros(array.shape)
     if array.dtype.kind == "O":
         for place, item in enumerate(array.flat):
-            if isinstance(item, (bool, np.bool_)) or not isinstance(item, Real):
+            if isinstance(item, NO_NUMBER) or not isinstance(item, Real):
                 found = f"entry {place} is a {type(item).__name__}" if array.ndim else f"got {type(item).__name__}"
                 raise TypeError(f"{name} must be an array of numbers; {found}")
     elif array.dtype.kind not in "iuf":
@@ -123,7 +124,7 @@ def number(name: str, value: Any, low: float = -LARGEST, high: float = LARGEST, 
 
     An end that is missing or infinite is `LARGEST`.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.integer, np.floating)):
+    if isinstance(value, NO_NUMBER) or not isinstance(value, (Real, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}: {value!r}")
     low, high = max(low, -LARGEST), min(high, LARGEST)
     try:
@@ -170,7 +171,7 @@ def items(name: str, values: Any) -> Sequence[Any]:
 
 def integer(name: str, value: Any, low: int, high: int = LARGEST_INTEGER) -> int:
     """Return `value` as an int between `low` and `high`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if isinstance(value, NO_NUMBER) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}: {value!r}")
     if value < low:
         raise ValueError(f"{name} must be at least {low}, got {value}")
@@ -183,7 +184,7 @@ def generator(name: str, seed: Any) -> np.random.Generator:
     """Return the generator of a seed: an int of any size, a `SeedSequence`, or a generator itself."""
     if isinstance(seed, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(seed)
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+    if isinstance(seed, NO_NUMBER) or not isinstance(seed, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, a SeedSequence or a Generator, got {type(seed).__name__}")
     if seed < 0:
         raise ValueError(f"{name} must be at least 0, got {seed}")

@@ -98,6 +98,7 @@ def things(_: Any = None) -> dict[str, Any]:
         "a generator": (x for x in (0.5, 0.5)),
         "text": "abc",
         "bytes": b"abc",
+        "a duration": np.timedelta64(1, "s"),
         "a date": np.datetime64("2020-01-01"),
         "a datetime": datetime(2020, 1, 1),
         "complex": 1 + 1j,

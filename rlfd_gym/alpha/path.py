@@ -146,7 +146,7 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         grid = np.geomspace(*_ends(problem), number)
     else:
         grid = np.unique(_checks.numbers("alphas", alphas))
-        if grid.size == 0 or not ((grid > 0) & (grid <= _checks.LARGEST)).all():
+        if grid.size == 0 or not ((grid >= 1 / _checks.LARGEST) & (grid <= _checks.LARGEST)).all():
             raise ValueError(f"alphas must be positive numbers, at least one; got {alphas!r}")
     return AlphaPath(problem, tuple(solve_at(problem, float(alpha)) for alpha in grid))
 
