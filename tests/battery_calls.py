@@ -347,7 +347,8 @@ def calls() -> dict[str, Call]:
         "rlfd_gym.share_at_prior": at(rlfd_gym.share_at_prior, problem=arg(problem, bad.own), cost=pairs),
         "rlfd_gym.pinning_alpha": at(rlfd_gym.pinning_alpha, problem=arg(problem, bad.own)),
         "rlfd_gym.project_prior": at(
-            rlfd_gym.project_prior, {}, "the surviving variation of a constant prior is NaN", mdp=mdp_, expert=arg(plan.occupancy, bad.distribution), prior=pairs
+            rlfd_gym.project_prior, {}, "NaN for a constant prior",
+            mdp=mdp_, expert=arg(plan.occupancy, bad.distribution), prior=pairs
         ),
         # --- alpha
         "rlfd_gym.alpha_path": at(
