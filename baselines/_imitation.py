@@ -18,6 +18,7 @@ import numpy as np
 import torch as th
 from imitation.data.types import Transitions
 
+from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines._expert import expert_occupancy, is_occupancy
 from rlfd_gym.experts.demonstrations import demonstrated_pairs, read_demonstrations
@@ -50,6 +51,7 @@ def contained(seed: int) -> Iterator[None]:
 
 def shown_transitions(mdp: TabularMDP, expert: Any, n_samples: int, rng: np.random.Generator) -> Transitions:
     """Return the demonstrated transitions, or `n_samples` of them drawn from an occupancy."""
+    _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     if is_occupancy(expert):
         pairs = rng.choice(mdp.n_pairs, size=n_samples, p=expert_occupancy(mdp, expert))
     else:

@@ -37,6 +37,8 @@ from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
 
+LARGEST_ENTRY = 1e15  # of a matrix, for HiGHS
+
 
 def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
     """Find the apprentice that is best against the worst mixture of the basis, by HiGHS.
@@ -62,6 +64,8 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
     """
     mu_e = expert_occupancy(mdp, expert)
     c = check_basis(basis, mdp.n_pairs, box=False)
+    if np.abs(c).max() > LARGEST_ENTRY:
+        raise ValueError(f"basis must have entries of at most {LARGEST_ENTRY:g} for HiGHS, got {np.abs(c).max():g}")
     n, k = c.shape
     result = solve_lp(
         np.append(np.zeros(n), 1.0),

@@ -141,11 +141,12 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         raise TypeError(f"problem must have the belief NearPrior for a path, got {type(problem.belief).__name__}")
     if problem.regulariser != "l2":
         raise ValueError(f'problem must have regulariser="l2" for a path, got {problem.regulariser!r}')
+    number = _checks.integer("n_points", n_points, 2, 10**6)
     if alphas is None:
-        grid = np.geomspace(*_ends(problem), _checks.integer("n_points", n_points, 2))
+        grid = np.geomspace(*_ends(problem), number)
     else:
-        grid = np.unique(_checks.as_array("alphas", alphas, np.float64))
-        if grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
+        grid = np.unique(_checks.numbers("alphas", alphas))
+        if grid.size == 0 or not ((grid >= 1 / _checks.LARGEST) & (grid <= _checks.LARGEST)).all():
             raise ValueError(f"alphas must be positive numbers, at least one; got {alphas!r}")
     return AlphaPath(problem, tuple(solve_at(problem, float(alpha)) for alpha in grid))
 

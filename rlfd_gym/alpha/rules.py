@@ -95,12 +95,15 @@ def select_alpha(
     if not isinstance(path, AlphaPath):
         raise TypeError(f"path must be what alpha_path returns, got {type(path).__name__}")
     name, number = parse_rule(rule)
+    _checks.number("budget", budget, 0.0, 1.0)
+    if noise is not None:
+        _checks.number("noise", noise, 0.0)
     if number is None and name == "regret-budget":
-        number = _checks.number("budget", budget, 0.0, 1.0)
+        number = float(budget)
     if number is None and name == "discrepancy":
         if noise is None:
             raise ValueError('rule "discrepancy" needs noise, such as occupancy_noise(demonstrations, mdp); got None')
-        number = _checks.number("noise", noise, 0.0)
+        number = float(noise)
     point, reason = RULES[name].choose(path, number or 0.0)
     return AlphaChoice(point.alpha, point.solution, rule, reason)
 

@@ -25,6 +25,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.pairs import Pairs
 
+BOUNDS = ("corrected", "paper")
 SomeBelief = TypeVar("SomeBelief", bound="Belief")
 
 

@@ -45,10 +45,15 @@ class Design:
             "alphas": "weights of the prior",
         }
         for name in LISTS:
+            for item in _checks.items(name, getattr(self, name)):
+                if name in ("tasks", "methods"):
+                    _checks.instance(name, item, str)
             if not getattr(self, name):
                 raise ValueError(f"{name} is empty, expected {expected[name]}")
         levels = {
-            level if level == EXACT else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
+            level
+            if isinstance(level, str) and level == EXACT
+            else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
             for level in self.demonstrations
         }
         clean: dict[str, Any] = {

@@ -130,6 +130,8 @@ def read_demonstrations(demonstrations: Any) -> Demonstrations:
         if _has(demonstrations, "terminal"):
             raise TypeError("demonstrations must be an iterable of trajectories, got a single one: put it in a list")
         raise TypeError(f"demonstrations must be {KINDS}; got {type(demonstrations).__name__}")
+    if getattr(demonstrations, "ndim", 1) == 0:
+        raise TypeError(f"demonstrations must be {KINDS}; got a single number")
     items = list(demonstrations)
     if not items:
         raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
@@ -186,7 +188,7 @@ def absorbing_states(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
     """Check an occupancy that was passed instead of demonstrations."""
-    array = _checks.as_array("demonstrations", values, np.float64)
+    array = _checks.numbers("demonstrations", values)
     if array.ndim == 2:
         shape = (mdp.n_states, mdp.n_actions)
         if array.shape != shape:
@@ -259,13 +261,13 @@ def _indices(name: str, values: Any) -> IntArray:
     array = _checks.as_array(f"demonstrations, {name},", values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool((array == np.round(array)).all()))
-    if array.ndim != 1 or not (whole or array.size == 0):
+    whole = array.dtype.kind == "f" and bool(((np.abs(array) < 2**53) & (array == np.round(array))).all())
+    if array.ndim != 1 or not (whole or array.dtype.kind in "iu" or array.size == 0):
         raise TypeError(
             f"demonstrations, {name}, must be whole numbers of shape (T,) or (T, 1), the tabular states and actions; "
             f"got {array.dtype} of shape {array.shape}"
         )
-    return array.astype(np.int64)
+    return array.astype(np.int64) if whole else _checks.integers(f"demonstrations, {name},", array)
 
 
 def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
@@ -293,8 +295,7 @@ def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
 
 
 def _check_discounting(discounting: str) -> None:
-    if discounting not in DISCOUNTINGS:
-        raise ValueError(f"discounting must be one of {', '.join(DISCOUNTINGS)}; got {discounting!r}")
+    _checks.one_of("discounting", discounting, DISCOUNTINGS)
 
 
 def check_timed(read: Demonstrations, discounting: str) -> bool:

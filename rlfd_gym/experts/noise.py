@@ -57,11 +57,12 @@ def occupancy_noise(
         >>> occupancy_noise(walks[:10], mdp) > 3 * occupancy_noise(walks, mdp)
         True
     """
+    _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     read = demonstrations if isinstance(demonstrations, Demonstrations) else read_demonstrations(demonstrations)
     if read.lengths is None or len(read.lengths) < 2:
         found = "transitions without times" if read.lengths is None else "one trajectory"
         raise ValueError(f"demonstrations must hold at least two trajectories for a standard error, got {found}")
-    rng, number = np.random.default_rng(seed), len(read.lengths)
+    rng, number = _checks.generator("seed", seed), len(read.lengths)
     with collected_warnings():  # not passed on: estimating the occupancy itself already warns about early ends
         estimate = estimate_occupancy(read, mdp, discounting=discounting)
         squares = [

@@ -94,7 +94,7 @@ class BlackBoxProblem(Problem):
             raise TypeError(f"oracle must have a method sample_next(states, actions, rng), got {type(oracle).__name__}")
         _checks.instance("expert", expert, SampledExpert)
         shape = (_checks.integer("n_states", n_states, 1), _checks.integer("n_actions", n_actions, 1))
-        mask = np.ones(shape, dtype=bool) if feasible is None else np.asarray(feasible)
+        mask = np.ones(shape, dtype=bool) if feasible is None else _checks.as_array("feasible", feasible)
         if mask.shape != shape or mask.dtype != np.bool_ or not mask.any(axis=1).all():
             raise ValueError(f"feasible must be a boolean array of shape {shape} with an action in every state")
         self._check_expert(expert, mask)

@@ -103,13 +103,14 @@ class RLfDProblem(Problem):
             belief = near_prior(prior, alpha, regulariser, mdp.n_pairs)
         elif prior is not None or alpha != 0 or regulariser != "l2":
             raise ValueError("belief and prior exclude each other: give the prior, its alpha and norm to the belief")
-        elif not isinstance(belief, Belief):
-            raise TypeError(f"belief must be a Belief of rlfd_gym.beliefs, got {type(belief).__name__}")
+        else:
+            _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")  # type: ignore[type-abstract]
         sizes = {name: getattr(mdp, name) for name in ("n_pairs", "n_states", "discount", "state_starts")}
         self._fill(mdp=mdp, expert=mu, belief=belief.over(mdp), **sizes)
 
     def with_belief(self, belief: Belief) -> RLfDProblem:
         """Return the same problem, with the same expert to the bit, under another belief."""
+        _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")  # type: ignore[type-abstract]
         problem = object.__new__(RLfDProblem)
         problem._fill(**vars(self) | {"belief": belief.over(self.mdp)})
         return problem
@@ -164,7 +165,9 @@ class RLfDProblem(Problem):
 
     def _point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
         """Return the point as vectors of the right lengths."""
-        x = self.belief.vector(self.mdp.pairs(x, "cost") if np.ndim(x) == 2 else x)
+        if getattr(x, "ndim", None) == 2 or (isinstance(x, (list, tuple)) and x and np.ndim(x[0]) == 1):
+            x = self.mdp.pairs(x, "cost")  # a table
+        x = self.belief.vector(x)
         u = _checks.finite_vector("value", value, self.n_states, "state (mdp.n_states)")
         return Point(x, u, self.mdp.pairs(occupancy, "occupancy"))
 

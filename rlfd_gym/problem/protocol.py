@@ -104,6 +104,8 @@ class Problem(_checks.Locked, ABC):
 
         With `uniform`, the parts of it that lie in a simplex are in its middle.
         """
+        _checks.instance("rng", rng, np.random.Generator)
+        _checks.flag("uniform", uniform)
         x, value = self.belief.start(rng, uniform), rng.uniform(-1, 1, self.n_states)
         return Point(x, value, in_simplex(rng, self.n_pairs, uniform))
 

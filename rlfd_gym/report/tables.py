@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rlfd_gym import _checks
 from rlfd_gym._files import check_folder, guarded, unguarded, write
 
 __all__ = ["check_folder", "half_width", "mean_and_margin", "read_csv", "write", "write_csv"]
@@ -55,7 +56,8 @@ def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
     >>> mean_and_margin([1.0])
     (1.0, None)
     """
-    x = np.asarray(values, dtype=np.float64)
+    x = _checks.numbers("values", values)
+    _checks.finite_vector("values", x, max(1, x.size), "value")
     return float(x.mean()), float(half_width(x.std(ddof=1), len(x))) if len(x) > 1 else None
 
 
@@ -67,7 +69,8 @@ def half_width(std: ArrayLike, n: int, ddof: int = 1) -> Any:
     """
     from scipy.stats import t as student  # takes half a second to import
 
-    spread = np.asarray(std)
-    if n < 2:
+    spread = _checks.finite("std", _checks.numbers("std", std))
+    _checks.integer("ddof", ddof, 0, 1)
+    if _checks.integer("n", n, 1) < 2:
         return spread * np.nan
     return student.ppf(0.5 + CONFIDENCE / 2, n - 1) * spread / np.sqrt(n - 1 + ddof)

@@ -79,7 +79,7 @@ def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float
     if not isinstance(belief, NearPrior):
         hint = "; see solve_smd and lpal" if isinstance(belief, Hull) else ""
         raise TypeError(f"solve_exact takes the belief NearPrior, got {type(belief).__name__}{hint}")
-    method = "matrix-free" if method == "first-order" else method
+    method = "matrix-free" if isinstance(method, str) and method == "first-order" else method
     _checks.one_of(f'with regulariser="{problem.regulariser}", method', method, METHODS[problem.regulariser])
     limit = None if time_limit is None else _checks.number("time_limit", time_limit, 0.0)
     best = Incumbent(problem, math.inf if limit is None else time.monotonic() + limit)

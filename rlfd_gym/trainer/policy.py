@@ -57,17 +57,17 @@ class TablePolicy(BasePolicy):
         """Check and copy the table."""
         shape = _tensors.table_shape(observation_space, action_space)
         super().__init__(observation_space, action_space)
-        self.rng = np.random.default_rng(seed)
+        self.rng = _checks.generator("seed", seed)
         self.register_buffer("probabilities", th.empty(shape, dtype=th.float64))
         self.set_probabilities(np.full(shape, 1.0 / shape[1]) if probabilities is None else probabilities)
 
     def set_probabilities(self, probabilities: ArrayLike) -> None:
         """Replace the table in place, so that every reference to this policy sees the new one."""
         shape = tuple(self.probabilities.shape)
-        table = _checks.as_array("probabilities", probabilities, np.float64)
+        table = _checks.numbers("probabilities", probabilities)
         if table.shape != shape:
             raise ValueError(f"probabilities has shape {table.shape}, expected {shape}: states × actions")
-        if not (table >= 0).all() or not np.isfinite(table).all():
+        if not ((table >= 0) & (table <= _checks.LARGEST)).all():
             raise ValueError("probabilities must be finite and not negative")
         sums = table.sum(axis=1)
         worst = int(np.argmax(np.abs(sums - 1)))
@@ -79,7 +79,7 @@ class TablePolicy(BasePolicy):
 
     def seed(self, seed: int | np.random.Generator) -> None:
         """Restart the generator from a seed."""
-        self.rng = np.random.default_rng(seed)
+        self.rng = _checks.generator("seed", seed)
 
     @property
     def device(self) -> th.device:

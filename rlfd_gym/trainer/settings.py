@@ -68,6 +68,7 @@ class Settings:
         object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1))
         if _checks.integer("n_jobs", self.n_jobs, -(2**31)) == 0:
             raise ValueError("n_jobs must not be 0; -1 means all cores")
+        _checks.flag("allow_variable_horizon", self.allow_variable_horizon)
         steps: Any = self.step_size
         if isinstance(steps, list):  # as JSON has it
             object.__setattr__(self, "step_size", tuple(steps))

@@ -139,7 +139,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         self._solution: Solution | None = None
         self._choice: AlphaChoice | None = None
         self._noise: float | None = None
-        seeds = np.random.default_rng(0 if rng is None else rng).integers(2**63, size=2)
+        seeds = _checks.generator("rng", 0 if rng is None else rng).integers(2**63, size=2)
         self._seed = int(seeds[0])
         pairs = self._model.pairs
         spaces = Discrete(pairs.n_states), Discrete(pairs.n_actions)

@@ -102,7 +102,7 @@ def test_a_horizon_of_no_or_all_mass_is_refused():
         (np.ones((3, 2)), ValueError, r"cost has shape \(3, 2\), .* or \(2, 2\): a table of states × actions"),
         ([[1.0, np.nan], [0.0, 0.0]], ValueError, "cost must be finite; entry 1 is nan"),
         (np.ones((2, 2, 2)), ValueError, r"cost has shape \(2, 2, 2\)"),
-        (None, ValueError, r"cost has shape \(\), expected"),
+        (None, TypeError, "cost must be an array of numbers; got NoneType"),
         ("cheap", TypeError, "cost must be an array"),
         ([["a", "b"], ["c", "d"]], TypeError, "cost must be an array"),
     ],

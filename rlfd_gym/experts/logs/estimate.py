@@ -102,6 +102,7 @@ class Log(_checks.Locked):
 
         A pair that the table lacks is an error.
         """
+        _checks.instance(name, table, Mapping, "by (state label, action label)")  # type: ignore[type-abstract]
         pairs = self.pair_labels()
         lacking = [pair for pair in pairs if pair not in table]
         if lacking:
@@ -173,6 +174,9 @@ def read_log(
 
     # Read the good rows as indices, and warn about the others.
     roles = {"state": state, "action": action, "next_state": next_state, "episode": episode, "time": time}
+    for role, name in roles.items():
+        if name is not None or role not in ("episode", "time"):
+            _checks.instance(role, name, str, "the name of a column")
     rows = clean(
         *_read(transitions, {role: name for role, name in roles.items() if name is not None}),
         known_states=given_labels("state_labels", state_labels),
@@ -218,7 +222,14 @@ def read_costs(
     >>> read_costs({"state": [0, 0, 1], "action": ["few", "many", "few"], "cost": [5, 2.5, "1.0"]})
     {(0, 'few'): 5.0, (0, 'many'): 2.5, (1, 'few'): 1.0}
     """
-    table = read_table(source, {"state": state, "action": action, "cost": cost})
+    roles = {"state": state, "action": action, "cost": cost}
+    for role, name in roles.items():
+        _checks.instance(role, name, str, "the name of a column")
+    if not isinstance(source, (str, os.PathLike, Mapping)) and (
+        isinstance(source, type) or not hasattr(source, "columns")
+    ):
+        raise TypeError(f"source must be a path, a DataFrame or a mapping, got {type(source).__name__}")
+    table = read_table(source, roles)
     states, actions = (label_columns([table.columns[role]])[0].labels for role in ("state", "action"))
     amounts = table.columns["cost"].meanings()
     costs: dict[tuple[Label, Label], float] = {}
