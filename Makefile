@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 COMPAT := .venv-compat
+AUDIT := .venv-audit
 TWO_AT_A_TIME := -n 2 --dist loadfile
 
-.PHONY: help setup compare reproduce test test-slow lint bench compat clean
+.PHONY: help setup compare reproduce test test-slow lint bench reliability audit compat clean
 
 help:
 	@echo "make compare    set up and compare all methods on all tasks: the main job"
@@ -15,6 +16,8 @@ help:
 	@echo "make test-slow  the tests marked slow as well"
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      every performance claim, as a ratio against a plain baseline"
+	@echo "make reliability  the trials of hardening, with counts, into docs/reliability.md"
+	@echo "make audit      known vulnerabilities of the versions in constraints.txt; asks the package index"
 	@echo "make compat     everything that does not need imitation, against the newest Gymnasium"
 
 setup: $(VENV)/.ready
@@ -47,6 +50,18 @@ lint: setup
 bench: setup
 	$(PY) scripts/benchmark.py
 
+reliability: setup
+	$(PY) scripts/reliability.py
+
+$(AUDIT)/.ready:
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	touch $@
+
+# Every version is pinned, so nothing has to be resolved or installed.
+audit: $(AUDIT)/.ready
+	$(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt
+
 $(COMPAT)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(COMPAT)
 	$(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'gymnasium<2' -e '.[render,dev,report,logs]'
@@ -57,4 +72,4 @@ compat: $(COMPAT)/.ready
 	$(COMPAT)/bin/python -m pytest $(TWO_AT_A_TIME) -m "not slow and not needs_imitation"
 
 clean:
-	rm -rf $(VENV) $(COMPAT) build dist *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(AUDIT) build dist *.egg-info

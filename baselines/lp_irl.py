@@ -29,10 +29,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
+from rlfd_gym._programs import solve_lp
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
@@ -88,7 +89,7 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
     # Maximise Σ m - λ‖c‖₁; a state without a choice has no margin.
     choice = visited & (np.diff(mdp.state_starts) > 1)
     bounds = [(0, 1)] * (2 * n) + [(-1, 1)] * n + [(0, None if m else 0) for m in choice]
-    result = linprog(
+    result = solve_lp(
         np.concatenate([np.full(2 * n, weight), np.zeros(n), -np.ones(n)]),
         A_ub=upper_rows,
         b_ub=np.zeros(len(others)),
@@ -98,7 +99,7 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
         method="highs",
     )
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of LP-IRL: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of LP-IRL: {result.message}")
     state_cost = np.clip(result.x[:n] - result.x[n : 2 * n], -1.0, 1.0)  # HiGHS may leave the box by rounding
     return _solution(mdp, state_cost[mdp.pair_states], pi, visited, result)
 

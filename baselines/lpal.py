@@ -28,13 +28,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
+from rlfd_gym._programs import solve_lp
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
+
+LARGEST_ENTRY = 1e15  # of a matrix, for HiGHS
 
 
 def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
@@ -61,8 +64,10 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
     """
     mu_e = expert_occupancy(mdp, expert)
     c = check_basis(basis, mdp.n_pairs, box=False)
+    if np.abs(c).max() > LARGEST_ENTRY:
+        raise ValueError(f"basis must have entries of at most {LARGEST_ENTRY:g} for HiGHS, got {np.abs(c).max():g}")
     n, k = c.shape
-    result = linprog(
+    result = solve_lp(
         np.append(np.zeros(n), 1.0),
         A_ub=np.hstack([c.T, -np.ones((k, 1))]),
         b_ub=c.T @ mu_e,
@@ -72,7 +77,7 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
         method="highs",
     )
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of LPAL: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of LPAL: {result.message}")
     weights = np.maximum(-result.ineqlin.marginals, 0.0)
     policy = mdp.policy_of(np.maximum(result.x[:n], 0.0))
     return hull_solution(mdp, c, mu_e, weights / weights.sum(), policy, method="lpal", n_iterations=int(result.nit))

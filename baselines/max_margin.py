@@ -40,11 +40,11 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._programs import solve_qp
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
-from rlfd_gym.solvers.qp import solve_piqp
 
 
 def max_margin(
@@ -92,7 +92,7 @@ def max_margin(
 
     # The program in v = w - ŵ, times n because the multipliers are of the order 1/n.
     offset = c @ centre
-    result = solve_piqp(
+    result = solve_qp(
         n * np.concatenate([np.full(size, weight), np.zeros(mdp.n_states)]),
         n * np.concatenate([c.T @ mu_e, -mdp.initial]),
         None,
@@ -103,7 +103,7 @@ def max_margin(
     )
     weights = centre + result.x[:size]
     # The multiplier μ, the plan for the learned cost, and what the bounds need.
-    adversary = mdp.occupancy_of(mdp.policy_of(np.maximum(result.z_l[:n], 0.0)))
+    adversary = mdp.occupancy_of(mdp.policy_of(np.maximum(result.z[:n], 0.0)))
     cost = c @ weights
     plan = mdp.optimal(cost)
     hardest = mdp.optimal(cost - penalty)
@@ -119,7 +119,7 @@ def max_margin(
         - (hardest.expected_cost - hardest.value_error),
         lower=float(offset @ d - pull @ pull / (2 * weight) + penalty @ adversary),
         method="max-margin",
-        n_iterations=int(result.info.iter),
+        n_iterations=result.n_iterations,
         stats={"adversary": adversary, "loss": penalty},
     )
 

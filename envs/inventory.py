@@ -117,12 +117,9 @@ class InventoryEnv(TabularEnv):
         """Build the tables."""
         self.max_inventory = m = _checks.integer("max_inventory", max_inventory, 1)
         self.demand_mean = _checks.number("demand_mean", demand_mean, 0.0)
-        if not isinstance(limit_orders, (bool, np.bool_)):
-            raise TypeError(f"limit_orders must be True or False, got {limit_orders!r}")
-        self.limit_orders = bool(limit_orders)
+        self.limit_orders = _checks.flag("limit_orders", limit_orders)
         self.parameters = _prices(order_cost, holding_cost, sell_price)
-        if expected_sales not in EXPECTED_SALES:
-            raise ValueError(f"expected_sales must be one of {', '.join(EXPECTED_SALES)}; got {expected_sales!r}")
+        _checks.one_of("expected_sales", expected_sales, EXPECTED_SALES)
 
         stock, order = np.meshgrid(np.arange(m + 1), np.arange(m + 1), indexing="ij")
         feasible = stock + order <= m if limit_orders else np.ones_like(stock, dtype=bool)
@@ -134,9 +131,10 @@ class InventoryEnv(TabularEnv):
         sales = _expected_sales(int(levels.max()), self.demand_mean, m if expected_sales == "truncated" else None)
         self.features = np.column_stack([actions, levels, -sales[levels]])
         raw = self.features @ self.parameters
-        if cost_scale is not None and len(_checks.as_array("cost_scale", cost_scale, np.float64).ravel()) != 2:
-            raise ValueError(f"cost_scale must be a pair (low, high) of money, got {cost_scale!r}")
-        self.scale = CostScale.spanning(raw) if cost_scale is None else CostScale(*cost_scale)
+        if cost_scale is None:
+            self.scale = CostScale.spanning(raw)
+        else:
+            self.scale = CostScale(*_checks.finite_vector("cost_scale", cost_scale, 2, "end of the range, in money"))
         self.last_demand: int | None = None
         super().__init__(mdp, self.scale.to_box(raw), render_mode)
 
@@ -171,7 +169,10 @@ class InventoryEnv(TabularEnv):
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Draw next states; an order beyond the capacity raises a `ValueError`."""
         s, a = _checks.integers("states", states), _checks.integers("actions", actions)
+        _checks.instance("rng", rng, np.random.Generator)
         m = self.max_inventory
+        if s.shape != a.shape and s.ndim and a.ndim:
+            self.mdp.pair_index(s, a)  # raises if the shapes do not fit
         bad = (s < 0) | (s > m) | (a < 0) | (a > m) | (self.limit_orders & (s + a > m))
         if bad.any():
             self.mdp.pair_index(s, a)  # raises, naming the first offender

@@ -24,8 +24,8 @@ def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
     >>> obstacles[0], obstacles[-1], goals[-1]
     ((5, 0), (5, 7), (9, 7))
     """
-    columns = range(int(width / 1.2))
-    if height < 3 or width < 2:
+    rows, columns = _checks.integer("height", height, 1), range(int(_checks.integer("width", width, 1) / 1.2))
+    if rows < 3 or width < 2:
         raise ValueError(
             f"height, width: the paper's layout needs at least 3 rows and 2 columns, got {height} x {width}; "
             "give obstacles and goals"
@@ -34,7 +34,7 @@ def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
 
 
 def random_layout(
-    height: int, width: int, seed: int, *, goal_share: float = 0.025, obstacle_share: float = 0.05
+    height: int, width: int, seed: int | np.random.Generator, *, goal_share: float = 0.025, obstacle_share: float = 0.05
 ) -> tuple[Cells, Cells]:
     """Draw distinct cells uniformly.
 
@@ -45,7 +45,8 @@ def random_layout(
     >>> len(obstacles), len(goals)
     (5, 2)
     """
-    n_cells = height * width
+    n_cells = _checks.integer("height", height, 1) * _checks.integer("width", width, 1)
+    rng = _checks.generator("seed", seed)
     n_obstacles = max(1, round(_checks.number("obstacle_share", obstacle_share, 0.0, 1.0) * n_cells))
     n_goals = max(1, round(_checks.number("goal_share", goal_share, 0.0, 1.0) * n_cells))
     if n_obstacles + n_goals > n_cells:
@@ -53,7 +54,7 @@ def random_layout(
             f"goal_share, obstacle_share: {n_goals} goals and {n_obstacles} obstacles do not fit into "
             f"{height} x {width} cells"
         )
-    drawn = np.random.default_rng(seed).choice(n_cells, size=n_obstacles + n_goals, replace=False)
+    drawn = rng.choice(n_cells, size=n_obstacles + n_goals, replace=False)
     cells = sorted(divmod(int(cell), width) for cell in drawn[:n_obstacles])
     return cells, sorted(divmod(int(cell), width) for cell in drawn[n_obstacles:])
 

@@ -40,8 +40,8 @@ class TabularEnv(gym.Env[Any, Any], ABC):
     def __init__(self, mdp: TabularMDP, cost: FloatArray, render_mode: str | None) -> None:
         """Set the tables and spaces."""
         modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise ValueError(f"render_mode must be None or one of {', '.join(modes)}; got {render_mode!r}")
+        if render_mode is not None:
+            _checks.one_of("render_mode", render_mode, modes)
         self.mdp = mdp
         self.cost = cost
         self._lock()
@@ -91,8 +91,8 @@ class TabularEnv(gym.Env[Any, Any], ABC):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Start again, from `options["state"]` or a state drawn from `mdp.initial`."""
+        wanted = None if options is None else _checks.instance("options", options, dict).get("state")
         super().reset(seed=seed)
-        wanted = (options or {}).get("state")
         if wanted is None:
             draw = np.searchsorted(self._initial_cdf, self.np_random.random() * self._initial_cdf[-1], side="right")
             self.state = int(draw)
@@ -110,7 +110,10 @@ class TabularEnv(gym.Env[Any, Any], ABC):
         """Make one transition; `cut_action` replaces an infeasible action."""
         if self.state is None:
             raise gym.error.ResetNeeded("call reset() before step()")
-        number = int(_checks.integers("action", action).item())
+        given = _checks.integers("action", action)
+        if given.size != 1:
+            raise ValueError(f"action must be one action, got an array of shape {given.shape}")
+        number = int(given.item())
         if not 0 <= number < self.mdp.n_actions:
             raise ValueError(f"action must lie in 0..{self.mdp.n_actions - 1}, got {action!r}")
         taken = self.cut_action(self.state, number)

@@ -130,14 +130,13 @@ class WindyGridworldEnv(TabularEnv):
 
     def state_of(self, row: int, column: int) -> int:
         """Return the state of a cell."""
-        rows, columns = self._cell_arrays("row, column", [(row, column)])
+        cell = _checks.integer("row", row, 0), _checks.integer("column", column, 0)
+        rows, columns = self._cell_arrays("row, column", [cell])
         return int(rows[0] * self.width + columns[0])
 
     def cell_of(self, state: int) -> tuple[int, int]:
         """Return the (row, column) of a state."""
-        if not 0 <= state < self.height * self.width:
-            raise ValueError(f"state must lie in 0..{self.height * self.width - 1}, got {state}")
-        return divmod(int(state), self.width)
+        return divmod(_checks.integer("state", state, 0, self.height * self.width - 1), self.width)
 
     def partial_prior(self, share: float, seed: int) -> FloatArray:
         """Draw the paper's prior.
@@ -146,7 +145,7 @@ class WindyGridworldEnv(TabularEnv):
         elsewhere.
         """
         _checks.number("share", share, 0.0, 1.0)
-        rng = np.random.default_rng(seed)
+        rng = _checks.generator("seed", seed)
         known = np.zeros(self.mdp.n_states)
         for mark in (1, -1):
             states = np.flatnonzero(self.cells.ravel() == mark)
@@ -168,6 +167,7 @@ class WindyGridworldEnv(TabularEnv):
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Draw next states; an unknown state or action raises a `ValueError`."""
         pairs = self.mdp.pair_index(states, actions)
+        _checks.instance("rng", rng, np.random.Generator)
         blows = rng.random(size=pairs.shape) < self.wind
         return np.asarray(np.where(blows, self._windy[pairs], self._calm[pairs]), dtype=np.int64)
 
@@ -236,5 +236,5 @@ def _layout(
     if by_cells:
         return rows, columns, [] if obstacles is None else obstacles, [] if goals is None else goals
     if layout_seed is not None:
-        return rows, columns, *random_layout(rows, columns, _checks.integer("layout_seed", layout_seed, 0))
+        return rows, columns, *random_layout(rows, columns, _checks.generator("layout_seed", layout_seed))
     return rows, columns, *paper_layout(rows, columns)

@@ -1,5 +1,7 @@
 """The public names of the package, each said once: `lazy_loader` and type checkers read them here."""
 
+from ._errors import SolverError as SolverError
+from ._warnings import collected_warnings as collected_warnings
 from .alpha.path import alpha_path as alpha_path
 from .alpha.rules import select_alpha as select_alpha
 from .experts.demonstrations import occupancy_from_demonstrations as occupancy_from_demonstrations

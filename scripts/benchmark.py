@@ -27,6 +27,7 @@ from plain_smd import plain_smd
 from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_smd
 from rlfd_gym.baselines import HullProblem
 from rlfd_gym.envs import TabularEnv, WindyGridworldEnv
+from rlfd_gym.report import run_script
 
 
 @dataclass(frozen=True)
@@ -396,4 +397,4 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import joblib
 from rich.console import Console
 
 from rlfd_gym import compare
+from rlfd_gym.report import check_folder, run_script
 
 QUICK: dict[str, Any] = {
     "methods": ["rlfd-exact", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
@@ -39,7 +37,7 @@ def main() -> int:
     """Run the comparison, print its tables, and name the page."""
     parser = argument_parser()
     options = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
     if options.list:
         for title, registry in (("tasks", compare.TASKS), ("methods", compare.METHODS)):
             console.print(f"{title}:")
@@ -49,10 +47,13 @@ def main() -> int:
     names = ("tasks", "methods", "seeds", "demonstrations", "alphas", "iterations", "runs")
     chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}
     out = options.resume or options.out or Path("results/compare") / datetime.now().strftime("%Y-%m-%d_%H%M%S")
+    where: dict[str, Any] = {"jobs": options.jobs, "scheduler": options.scheduler, "out": out}
     try:
-        with cluster(options.scheduler) if options.scheduler else nullcontext():
-            jobs = -1 if options.scheduler else options.jobs
-            result = compare.run(**chosen, jobs=jobs, out=out, resume=bool(options.resume), progress=True)
+        check_folder(out, "resume" if options.resume else "out")
+        result = compare.run(**chosen, **where, resume=bool(options.resume), progress=True)
+    except (compare.CellError, ConnectionError) as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
     except (ImportError, OSError, TypeError, ValueError) as error:
         parser.error(str(error))
     except KeyboardInterrupt as interrupt:
@@ -62,17 +63,6 @@ def main() -> int:
     console.print(compare.legend(), style="dim")
     print(f"\nreport: {out / 'report.html'}")
     return 0
-
-
-@contextmanager
-def cluster(scheduler: str) -> Iterator[None]:
-    """Run the cells on the workers of a Dask scheduler."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError('a scheduler needs dask: pip install "rlfd-gym[cluster]"', name="distributed") from error
-    with distributed.Client(scheduler), joblib.parallel_config(backend="dask"):
-        yield
 
 
 def argument_parser() -> argparse.ArgumentParser:
@@ -111,4 +101,4 @@ def levels(text: str) -> list[int | str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -8,7 +8,8 @@
 The prior is a CSV file with the columns state, action and cost, in any unit of money. Only the
 pairs that it lists exist; rows of the log with other pairs are bad. The script writes
 `report.html`, a self-contained page, `cost.csv` (the learned cost in the prior's money, which can
-be used as a prior again), `policy.csv`, `path.csv` and `path.png`.
+be used as a prior again), `policy.csv`, `path.csv` and `path.png`. They replace those of an earlier
+run all at once: the folder never shows a new table beside an old page.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlfd_gym import read_log
+from rlfd_gym import collected_warnings, read_log
 from rlfd_gym.alpha import parse_rule
 from rlfd_gym.experts.logs import EXPERTS, UNVISITED, read_costs
 from rlfd_gym.experts.scale import CostScale
-from rlfd_gym.report.log import Learned, learn, summary, write_page, write_tables
+from rlfd_gym.report import check_folder, run_script
+from rlfd_gym.report.log import Learned, learn, summary, write_report
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,11 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     command = shlex.join(["python", "scripts/learn_from_log.py", *(sys.argv[1:] if arguments is None else arguments)])
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collected_warnings() as messages:
             learned = learned_with(options)
-        told = list(dict.fromkeys(str(warning.message) for warning in caught))
-        write_tables(learned, options.out)
+        told = list(dict.fromkeys(messages))
         title = f"Learned from {options.log.name}"
-        page = write_page(learned, options.out, title=title, warnings=told, command=command)
+        page = write_report(learned, options.out, title=title, warnings=told, command=command)
     except (ImportError, OSError, TypeError, ValueError) as error:
         raise SystemExit(f"learn_from_log: {error}") from None
     print(learned.log.report)
@@ -96,7 +95,8 @@ def parse(arguments: list[str] | None) -> Options:
 
 
 def learned_with(options: Options) -> Learned:
-    """Read the prior and the log, and learn from them."""
+    """Read the prior and the log, and learn from them, if the results can be written."""
+    check_folder(options.out)
     if isinstance(options.alpha, str):
         parse_rule(options.alpha)  # raises an error before the work begins
     costs = read_costs(options.prior)
@@ -120,4 +120,4 @@ def learned_with(options: Options) -> Learned:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

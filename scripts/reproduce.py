@@ -6,6 +6,7 @@
                                                      # or label of one of its figures
     python scripts/reproduce.py --figure inventory --estimator overwrite
                                                      # with the published code's estimators
+    python scripts/reproduce.py --resume             # keep the experiments that are finished
     python scripts/reproduce.py --redraw             # figures and report from stored data
 
 The script writes data (CSV), figures (PNG), `claims.csv` and `REPRODUCTION.md` to
@@ -23,7 +24,9 @@ from pathlib import Path
 
 from reproduction import report
 from reproduction.catalogue import EXPERIMENTS, experiment_of, known_names
-from reproduction.experiment import ESTIMATORS, Settings
+from reproduction.experiment import ESTIMATORS, Data, Experiment, Settings
+
+from rlfd_gym.report import check_folder, run_script
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -35,6 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="output folder (default results/reproduce)")
     parser.add_argument("--estimator", choices=ESTIMATORS, default="unbiased", help="estimator of the paper's setting")
     parser.add_argument("--redraw", action="store_true", help="solve nothing: figures and report from stored data")
+    parser.add_argument("--resume", action="store_true", help="solve only experiments that are not finished yet")
     options = parser.parse_args(arguments)
     if options.jobs < 1:
         parser.error(f"--jobs must be at least 1, got {options.jobs}")
@@ -45,6 +49,10 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = list(EXPERIMENTS.values()) if options.figure == "all" else [experiment_of(options.figure)]
     settings = Settings(quick=options.quick, jobs=options.jobs, estimator=options.estimator)
     out = options.out or Path("results") / report.folder_name(settings)
+    try:
+        check_folder(out)
+    except ValueError as error:
+        parser.error(str(error))
 
     begin = time.perf_counter()
     for experiment in chosen:
@@ -56,9 +64,11 @@ def main(arguments: list[str] | None = None) -> None:
                 print(f"{experiment.name:<20} no data in {out}")
                 continue
         else:
-            print(f"{experiment.name:<20} ...", flush=True)
-            data = experiment.run(settings)
-            report.store(out, experiment, data, settings, time.perf_counter() - start)
+            data = _finished(parser, out, experiment, settings) if options.resume else None
+            print(f"{experiment.name:<20} {'...' if data is None else 'kept'}", flush=True)
+            if data is None:
+                data = experiment.run(settings)
+                report.store(out, experiment, data, settings, time.perf_counter() - start)
         report.draw(out, experiment, data)
         for claim in experiment.claims(data):
             print(f"  {claim.verdict:<40} {claim.text}", flush=True)
@@ -67,5 +77,13 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"\n{time.perf_counter() - begin:.0f} s; written: {', '.join(str(path) for path in written)}")
 
 
+def _finished(parser: argparse.ArgumentParser, out: Path, experiment: Experiment, settings: Settings) -> Data | None:
+    """Return the stored data of a finished experiment, or end with what is wrong with it."""
+    try:
+        return report.finished_data(out, experiment, settings)
+    except ValueError as error:
+        parser.error(f"--resume: {error}")
+
+
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -30,7 +30,7 @@ from rlfd_gym import (
     solve_reweighted,
 )
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots, write
+from rlfd_gym.report import check_folder, plots, run_script, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,6 +79,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20, help="random halves of the truth as priors (default 20)")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="output folder")
     options = parser.parse_args()
+    try:
+        check_folder(options.out)
+    except ValueError as error:
+        parser.error(str(error))
     studies = [Study.run(World.make(noise), options.draws) for noise in NOISES]
     page = report(studies, options.draws)
     write(options.out / "sparse_priors.md", page.encode())
@@ -345,4 +349,4 @@ def draw_changes(axis: Any, grid: plots.Grid, env: WindyGridworldEnv, change: Fl
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -35,7 +35,7 @@ from rlfd_gym import (
     select_alpha,
     solve_exact,
 )
-from rlfd_gym.report import mean_and_margin, plots, write, write_csv
+from rlfd_gym.report import check_folder, mean_and_margin, plots, run_script, write, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,6 +117,11 @@ def parse() -> Options:
     given = parser.parse_args()
     if given.seeds < 2:
         parser.error(f"--seeds must be at least 2 for intervals, got {given.seeds}")
+    try:
+        for folder in (given.out, *([] if given.docs is None else [given.docs])):
+            check_folder(folder)
+    except ValueError as error:
+        parser.error(str(error))
     return Options(2 if given.quick else given.seeds, given.jobs, given.quick, given.out, given.docs)
 
 
@@ -287,7 +292,7 @@ with {seeds} seeds. This page is written by `python scripts/study_alpha.py --doc
 - Priors: *good* and *half*, the true cost in 90% and 50% of the states and its mean in the others; *wrong*, the true
   cost shuffled among the pairs.
 - Rules: "regret-budget:0.05" does not know how good the expert is; "regret-budget, told" has the expert's true regret
-  as its budget; "discrepancy" has the bootstrap's noise, and 0 for an exact occupancy.
+  as its budget; "discrepancy" has `occupancy_noise`, and 0 for an exact occupancy.
 - For comparison: the best α of the path in hindsight, which nobody can choose without the truth; α = 0.1, the paper's;
   the lowest α of the path, which imitates; and the highest, where the prior alone decides.
 
@@ -307,4 +312,4 @@ Means over the three experts; bars are 95% intervals over seeds, cut at zero. Th
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

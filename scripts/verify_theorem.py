@@ -6,21 +6,24 @@
 For each α, Algorithm 1 runs T(ε) steps of the theorem's sizes, once with the paper's second-moment
 bound and, where T allows, once with the corrected bound; the mean duality gap over runs must be at
 most ε. The plot shows the gap against iterations, next to the gap for the paper's fixed step size
-1e-2. The script writes `theorem.csv` and `theorem.png`.
+1e-2. The script writes `theorem.csv` and `theorem.png`. Each finished setting is stored on its own in
+`points/`, and --resume keeps it.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_smd
+from rlfd_gym import RLfDProblem, noisy_expert, solve_smd
+from rlfd_gym.compare.provenance import ProvenanceError, require_same, versions
 from rlfd_gym.envs import WindyGridworldEnv
-from rlfd_gym.report import plots, write_csv
+from rlfd_gym.report import check_folder, plots, run_script, write, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +36,7 @@ COLOURS = {"paper": plots.BLUE, "corrected": plots.GREEN, "fixed": plots.VERMILI
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the result."""
+    """One row of the result, and the curve of its gap."""
 
     alpha: float
     steps: str
@@ -42,6 +45,8 @@ class Outcome:
     mean_gap: float
     std_gap: float
     epsilon: float
+    iterations: list[int] = field(repr=False)
+    gaps: list[float] = field(repr=False)
 
     @property
     def verdict(self) -> str:
@@ -51,7 +56,7 @@ class Outcome:
         return "holds" if self.mean_gap <= self.epsilon else "VIOLATED"
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run Algorithm 1 for each α, print the gaps, and write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", type=float, default=0.1, help="the promised gap (default 0.1)")
@@ -60,11 +65,15 @@ def main() -> None:
     parser.add_argument("--most", type=float, default=1e9, help="leave out settings whose T is larger (default 1e9)")
     parser.add_argument("--quick", action="store_true", help="ε = 1, two runs, T up to 4e7")
     parser.add_argument("--out", type=Path, default=Path("results/theorem"), help="output folder")
-    options = parser.parse_args()
+    parser.add_argument("--resume", action="store_true", help="keep the finished settings in the output folder")
+    options = parser.parse_args(arguments)
+    try:
+        check_folder(options.out)
+    except ValueError as error:
+        parser.error(str(error))
     epsilon, runs, most = (1.0, 2, 4e7) if options.quick else (options.epsilon, options.runs, options.most)
 
     outcomes: list[Outcome] = []
-    curves: dict[tuple[float, str], Solution] = {}
     print(f"{'alpha':>6} {'step sizes':<10} {'T':>14} {'runs':>5} {'mean gap':>10} {'std':>9}  gap <= {epsilon:g}?")
     for alpha in ALPHAS:
         problem = paper_problem(alpha)
@@ -73,33 +82,60 @@ def main() -> None:
             if n_iterations > most:
                 print(f"{alpha:>6g} {steps:<10} {n_iterations:>14,}  left out: more than {most:,.0f} steps")
                 continue
-            solution = solve_smd(
-                problem,
-                n_iterations=n_iterations,
-                step_size=FIXED if steps == "fixed" else None,
-                epsilon=None if steps == "fixed" else epsilon,
-                bound="paper" if steps == "fixed" else steps,
-                n_runs=runs,
-                n_jobs=options.jobs,
-                record_every=max(1, n_iterations // 2000),
-                progress_bar=True,
-            )
-            if not solution.finished:
-                raise SystemExit("interrupted")
-            gap, std = solution.history.duality_gap[-1], solution.history.duality_gap_std[-1]
-            outcome = Outcome(alpha, steps, solution.n_iterations, runs, float(gap), float(std), epsilon)
+            path = options.out / "points" / f"{alpha:g}_{steps}.json"
+            asked = {"alpha": alpha, "steps": steps, "n_iterations": n_iterations, "n_runs": runs, "epsilon": epsilon}
+            outcome = stored(path, asked) if options.resume and path.exists() else None
+            if outcome is None:
+                outcome = measured(problem, asked, options.jobs)
+                write(path, json.dumps(asdict(outcome) | {"versions": versions(imitation=False)}).encode())
             outcomes.append(outcome)
-            curves[alpha, steps] = solution
+            gap, std = outcome.mean_gap, outcome.std_gap
             print(
                 f"{alpha:>6g} {steps:<10} {n_iterations:>14,} {runs:>5} {gap:>10.4f} {std:>9.4f}  {outcome.verdict}",
                 flush=True,
             )
     names = ["alpha", "steps", "n_iterations", "n_runs", "mean_gap", "std_gap", "epsilon", "verdict"]
     write_csv(options.out / "theorem.csv", names, ([getattr(one, name) for name in names] for one in outcomes))
-    plots.save(figure(curves, epsilon), options.out / "theorem.png")
+    plots.save(figure(outcomes, epsilon), options.out / "theorem.png")
     print(f"\nwritten: {options.out / 'theorem.csv'}, {options.out / 'theorem.png'}")
     if any(outcome.verdict == "VIOLATED" for outcome in outcomes):
         raise SystemExit("the theorem was violated")
+
+
+def measured(problem: RLfDProblem, asked: dict[str, Any], jobs: int) -> Outcome:
+    """Run Algorithm 1 as asked, and return its gaps."""
+    fixed = asked["steps"] == "fixed"
+    solution = solve_smd(
+        problem,
+        n_iterations=asked["n_iterations"],
+        step_size=FIXED if fixed else None,
+        epsilon=None if fixed else asked["epsilon"],
+        bound="paper" if fixed else asked["steps"],
+        n_runs=asked["n_runs"],
+        n_jobs=jobs,
+        record_every=max(1, asked["n_iterations"] // 2000),
+        progress_bar=True,
+    )
+    if not solution.finished:
+        raise SystemExit("interrupted; continue with --resume")
+    history = solution.history
+    gap, std = float(history.duality_gap[-1]), float(history.duality_gap_std[-1])
+    iterations, gaps = history.iteration.tolist(), history.duality_gap.tolist()
+    return Outcome(**asked, mean_gap=gap, std_gap=std, iterations=iterations, gaps=gaps)
+
+
+def stored(path: Path, asked: dict[str, Any]) -> Outcome:
+    """Read a finished setting, which must be the one that is asked for."""
+    try:
+        content = json.loads(path.read_text())
+        theirs = {name: str(content[name]) for name in asked} | content.pop("versions")
+        ours = {name: str(value) for name, value in asked.items()} | versions(imitation=False)
+        require_same(theirs, ours, str(path), "Delete it, or run without --resume")
+        return Outcome(**content)
+    except ProvenanceError as error:
+        raise SystemExit(f"--resume: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise SystemExit(f"--resume: {path} is damaged ({type(error).__name__}: {error})") from None
 
 
 def paper_problem(alpha: float) -> RLfDProblem:
@@ -112,15 +148,15 @@ def paper_problem(alpha: float) -> RLfDProblem:
     return RLfDProblem(env.mdp, noisy_expert(env.mdp, env.cost, 0.3), env.partial_prior(0.5, seed=0), alpha)
 
 
-def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> Figure:
+def figure(outcomes: list[Outcome], epsilon: float) -> Figure:
     """Draw the gap against iterations, with one panel per α."""
     labels = {"paper": "theorem's steps, stated bound", "corrected": "theorem's steps, corrected bound"}
     figure, axes = plots.new_figure(1, len(ALPHAS), (11, 3.6), sharey=True)
     for axis, alpha in zip(axes[0], ALPHAS, strict=True):
-        for (own, steps), solution in curves.items():
-            if own == alpha:
-                label = labels.get(steps, f"fixed steps {FIXED:g}, as in the paper's figures")
-                axis.loglog(solution.history.iteration, solution.history.duality_gap, color=COLOURS[steps], label=label)
+        for outcome in outcomes:
+            if outcome.alpha == alpha:
+                label = labels.get(outcome.steps, f"fixed steps {FIXED:g}, as in the paper's figures")
+                axis.loglog(outcome.iterations, outcome.gaps, color=COLOURS[outcome.steps], label=label)
         axis.axhline(epsilon, color="black", linestyle=":", linewidth=1, label=f"promised gap ε = {epsilon:g}")
         axis.set_title(f"α = {alpha:g}")
         axis.set_xlabel("iterations")
@@ -130,4 +166,4 @@ def figure(curves: dict[tuple[float, str], Solution], epsilon: float) -> Figure:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

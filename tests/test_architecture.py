@@ -14,7 +14,7 @@ from rlfd_gym._moved import MOVED
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"rlfd_gym": "rlfd_gym", "rlfd_gym.envs": "envs", "rlfd_gym.baselines": "baselines"}
-BASE = {"_checks", "_files", "_compiled"}
+BASE = {"_checks", "_files", "_file_sets", "_compiled", "_errors", "_programs", "_warnings"}
 """Helpers of the whole library, which know nothing of it."""
 CHAIN = ("mdp", "experts", "beliefs", "problem", "solvers", "alpha", "report")
 """Each may import those before it."""
@@ -22,11 +22,12 @@ UP_TO = {name: BASE | set(CHAIN[: CHAIN.index(name) + 1]) for name in CHAIN}
 
 MAY_IMPORT = {
     **{name: set() for name in sorted(BASE)},
+    "_file_sets": {"_files"},
     "_moved": set(),
     "registration": set(),  # names its environments in strings
     **UP_TO,
     "report": UP_TO["report"] | {"envs"},  # draws the environments
-    "envs": {"_checks", "mdp", "experts", "beliefs", "envs"},
+    "envs": {"_checks", "_errors", "_warnings", "mdp", "experts", "beliefs", "envs"},
     "trainer": UP_TO["report"] | {"trainer"},
     "baselines": UP_TO["solvers"] | {"baselines"},
     "compare": UP_TO["report"] | {"baselines", "envs", "compare"},

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions, requires
 from pathlib import Path
 
 import gymnasium
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"rlfd_gym": "rlfd_gym", "envs": "rlfd_gym/envs", "baselines": "rlfd_gym/baselines"}
 """The folders of the source tree that are packages, and where an installation has them."""
+PINNED_BY_NUMBA = {"llvmlite"}
+WITH_PYTHON = {"setuptools", "pip"}
 
 
 def run(code: str, cwd: Path, **environment: str) -> str:
@@ -149,3 +154,55 @@ def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         rlfd_gym.Nonsense  # noqa: B018
     assert {"TabularMDP", "cost_of_env"} <= set(dir(rlfd_gym))
+
+
+def declared() -> list[Requirement]:
+    """The dependencies that pyproject.toml says, with and without extras, for this Python."""
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [line for lines in table["optional-dependencies"].values() for line in lines]
+    found = [Requirement(line) for line in [*table["dependencies"], *extras]]
+    return [one for one in found if one.name != table["name"] and (one.marker is None or one.marker.evaluate())]
+
+
+def test_every_package_that_the_library_imports_is_declared():
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    top = {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"rlfd_gym"}
+    names = {canonicalize_name(requirement.name) for requirement in declared()}
+    homes = packages_distributions()
+    lacking = {name for name in top if not {canonicalize_name(home) for home in homes.get(name, [name])} & names}
+    assert {"torch", "scipy", "PIL"} <= top
+    assert lacking <= PINNED_BY_NUMBA
+
+
+def pinned() -> dict[str, str]:
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+
+
+@pytest.mark.needs_imitation
+def test_constraints_pin_every_package_that_an_installation_brings():
+    todo, seen = [(requirement, "") for requirement in declared()], {}
+    while todo:
+        requirement, extra = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        for wanted in {"", *requirement.extras} - seen.setdefault(name, set()):
+            seen[name].add(wanted)
+            try:
+                todo += [(Requirement(line), wanted) for line in requires(name) or []]
+            except PackageNotFoundError:  # of another platform, such as CUDA for torch
+                del seen[name]
+                break
+    assert len(seen) > 80
+    assert set(seen) - set(pinned()) <= WITH_PYTHON
+
+
+def test_the_versions_that_are_pinned_are_those_that_are_asked_for():
+    versions = pinned()
+    for requirement in declared():
+        assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), str(requirement)

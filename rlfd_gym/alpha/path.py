@@ -34,7 +34,6 @@ steps. Thirty points of the paper's problems take a fifth of a second.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
@@ -44,6 +43,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
@@ -141,11 +141,12 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         raise TypeError(f"problem must have the belief NearPrior for a path, got {type(problem.belief).__name__}")
     if problem.regulariser != "l2":
         raise ValueError(f'problem must have regulariser="l2" for a path, got {problem.regulariser!r}')
+    number = _checks.integer("n_points", n_points, 2, 10**6)
     if alphas is None:
-        grid = np.geomspace(*_ends(problem), _checks.integer("n_points", n_points, 2))
+        grid = np.geomspace(*_ends(problem), number)
     else:
-        grid = np.unique(_checks.as_array("alphas", alphas, np.float64))
-        if grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
+        grid = np.unique(_checks.numbers("alphas", alphas))
+        if grid.size == 0 or not ((grid >= 1 / _checks.LARGEST) & (grid <= _checks.LARGEST)).all():
             raise ValueError(f"alphas must be positive numbers, at least one; got {alphas!r}")
     return AlphaPath(problem, tuple(solve_at(problem, float(alpha)) for alpha in grid))
 
@@ -167,8 +168,7 @@ def solve_at(problem: RLfDProblem, alpha: float) -> PathPoint:
 def _ends(problem: RLfDProblem) -> tuple[float, float]:
     """Find the α below which the expert is reproduced, and that above which the prior decides."""
     prior = np.clip(problem.prior, -1.0, 1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # so far out a gap may stay open: see `allowed`
+    with collected_warnings():  # not passed on: so far out a gap may stay open, see `allowed`
         both = solve_at(problem, SMALLEST), solve_at(problem, LARGEST)
     # What the apprentice can gain under the prior, and how much of it may be missing.
     last = both[1]

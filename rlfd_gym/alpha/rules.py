@@ -8,7 +8,7 @@ r"""Rules that choose α from a path (`select_alpha`): what each assumes, and wh
   than the regret under the prior itself, the rule hands everything to the prior, right or wrong.
 * `"discrepancy"` assumes that the expert is as good as it gets, and that only sampling blurs it
   (Morozov's principle). The rule takes the smallest α on the path at which the departure reaches
-  the noise of μ̂_E, measured as its bootstrap standard error (`occupancy_noise`). In ℓ1-norm the
+  the noise of μ̂_E, the error to expect of it in ℓ1-norm (`occupancy_noise`). In this norm the
   departure nearly always rises with α, but need not; the first crossing is taken. The rule knows
   nothing of an expert that is consistently wrong: with many demonstrations it imitates the expert.
   And the departure that is allowed is spent on what the prior dislikes, which need not be where
@@ -102,12 +102,15 @@ def select_alpha(
     if not isinstance(path, AlphaPath):
         raise TypeError(f"path must be what alpha_path returns, got {type(path).__name__}")
     name, number = parse_rule(rule)
+    _checks.number("budget", budget, 0.0, 1.0)
+    if noise is not None:
+        _checks.number("noise", noise, 0.0)
     if number is None and name == "regret-budget":
-        number = _checks.number("budget", budget, 0.0, 1.0)
+        number = float(budget)
     if number is None and name == "discrepancy":
         if noise is None:
             raise ValueError('rule "discrepancy" needs noise, such as occupancy_noise(demonstrations, mdp); got None')
-        number = _checks.number("noise", noise, 0.0)
+        number = float(noise)
     point, reason = RULES[name].choose(path, number or 0.0)
     return AlphaChoice(point.alpha, point.solution, rule, reason)
 

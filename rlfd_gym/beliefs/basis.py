@@ -36,7 +36,8 @@ def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = Tru
     With `box`, its entries must be in [-1, 1].
     """
     c = _matrix(name, basis)
-    if n_pairs is not None and c.shape[0] != n_pairs:
+    _checks.flag("box", box)
+    if n_pairs is not None and c.shape[0] != _checks.integer("n_pairs", n_pairs, 1):
         raise ValueError(
             f"{name} has shape {c.shape}, expected ({n_pairs}, K): one row per feasible state-action pair "
             "(mdp.n_pairs), one column per feature"
@@ -52,10 +53,7 @@ def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = Tru
 
 def _matrix(name: str, basis: ArrayLike) -> FloatArray:
     """Return `basis` as a finite matrix with a row and a column at least, or raise an error."""
-    c = np.asarray(_checks.as_array(name, basis, np.float64))
+    c = _checks.numbers(name, basis)
     if c.ndim != 2 or 0 in c.shape:
         raise ValueError(f"{name} has shape {c.shape}, expected (n_pairs, K), both at least 1")
-    if not np.isfinite(c).all():
-        row, column = np.argwhere(~np.isfinite(c))[0]
-        raise ValueError(f"{name} must be finite; row {row}, column {column} is {c[row, column]}")
-    return c
+    return _checks.finite(name, c)

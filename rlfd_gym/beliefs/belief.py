@@ -36,7 +36,7 @@ from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
 FEASIBILITY = 1e-9  # how far rounding may put a point outside its set
-
+BOUNDS = ("corrected", "paper")
 SomeBelief = TypeVar("SomeBelief", bound="Belief")
 
 

@@ -77,6 +77,7 @@ class Hull(Belief):
 
     def over(self, pairs: Pairs) -> Hull:
         """Return the belief over an environment's pairs, with its arrays checked."""
+        _checks.instance("pairs", pairs, Pairs)
         return Hull(check_basis(self.basis, pairs.n_pairs), pairs.pairs(self.prior, "prior"), self.alpha)
 
     def cost(self, x: FloatArray) -> FloatArray:

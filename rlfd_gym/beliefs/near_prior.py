@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import Belief, in_box
+from rlfd_gym.beliefs.belief import BOUNDS, Belief, in_box
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -121,6 +121,7 @@ class NearPrior(Belief):
 
     def over(self, pairs: Pairs) -> NearPrior:
         """Return the belief over an environment's pairs, with its arrays checked."""
+        _checks.instance("pairs", pairs, Pairs)
         weights = self.weights
         if weights is not None:
             weights = _checks.nonnegative("weights", pairs.pairs(weights, "weights"))
@@ -193,6 +194,7 @@ class NearPrior(Belief):
 
         With "paper", the lemma's constant 8 is not included.
         """
+        _checks.one_of("bound", bound, BOUNDS)
         if self.weights is not None:
             raise ValueError("weights: Algorithm 1 and its theorem take none; use solve_exact")
         n, alpha = self.prior.size, self.alpha

@@ -9,13 +9,16 @@
 
 from __future__ import annotations
 
+from rlfd_gym.compare.cells import CellError
 from rlfd_gym.compare.comparison import Comparison, run
 from rlfd_gym.compare.design import Design
 from rlfd_gym.compare.measures import MEASURES, Measure, legend
 from rlfd_gym.compare.methods import METHODS, Lesson, Method
+from rlfd_gym.compare.provenance import ProvenanceError
+from rlfd_gym.compare.storage import InUseError
 from rlfd_gym.compare.tasks import TASKS, Instance, Task
 
 __all__ = [
-    "MEASURES", "METHODS", "TASKS", "Comparison", "Design", "Instance", "Lesson", "Measure", "Method", "Task", "legend",
-    "run",
+    "MEASURES", "METHODS", "TASKS", "CellError", "Comparison", "Design", "InUseError", "Instance", "Lesson", "Measure",
+    "Method", "ProvenanceError", "Task", "legend", "run",
 ]  # fmt: skip

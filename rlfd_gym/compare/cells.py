@@ -4,8 +4,9 @@ The result of a cell depends only on its name and on the settings of the solvers
 in it comes from a hash of its name. For a given task and seed, all methods see the same
 demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. A
 finished cell is one small file, written completely or not at all. The file describes itself, so it
-can be shown without a registry of methods. A solver that gives up (a `RuntimeError`) is a result
-too: the cell has no numbers, and its note says why.
+can be shown without a registry of methods, and says with what settings and versions it was made. A
+solver that gives up (a `SolverError`) is a result
+too: the cell has no numbers, and its note says why. Every other error ends the comparison.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import hashlib
 import math
 import os
 import time
-import warnings
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -24,14 +24,22 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
 from rlfd_gym._files import load_arrays, save_arrays
+from rlfd_gym._warnings import collected_warnings
+from rlfd_gym.compare import provenance
 from rlfd_gym.compare.measures import MEASURES, measured
 from rlfd_gym.compare.methods import Lesson, Method
+from rlfd_gym.compare.provenance import ProvenanceError
 from rlfd_gym.compare.tasks import Instance, Task, demonstrations_of, signed_cells
 from rlfd_gym.problem.solution import Solution
 
 EXACT = "exact"
-KIND, VERSION = "rlfd_gym comparison cell", 2
+KIND, VERSION = "rlfd_gym comparison cell", 3
+
+
+class CellError(RuntimeError):
+    """Cells have no result: a method failed without giving up, or a worker died."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +122,18 @@ class Row(Result):
     Attributes:
         seed: 0, 1, ….
         note: the warnings of the solve, or why the solver gave up; then the measures are `None`.
+        settings: the settings of the solvers, `iterations` and `runs`.
+        versions: the versions of the packages that the numbers depend on.
+        code: a digest of this library's code, and its commit.
         policy: the apprentice's policy, over pairs.
         cost: the learned cost, over pairs; `None` for methods that learn none.
     """
 
     seed: int
     note: str
+    settings: dict[str, int]
+    versions: dict[str, str]
+    code: dict[str, str]
     policy: FloatArray | None = field(default=None, repr=False)
     cost: FloatArray | None = field(default=None, repr=False)
 
@@ -143,8 +157,17 @@ class Row(Result):
         """Read a stored row; measures that were registered after it was stored are `None`."""
         header, arrays = load_arrays(path, KIND, VERSION)
         values = {name: value for name, value in header.items() if name not in ("format", "version")}
-        values["measures"] = dict.fromkeys(MEASURES) | values["measures"]
-        return cls(**values, policy=arrays.get("policy"), cost=arrays.get("cost"))
+        if header["version"] < VERSION:
+            raise ProvenanceError(f"{path} does not say how it was made: an older rlfd_gym wrote it. Run it again")
+        try:
+            values["measures"] = dict.fromkeys(MEASURES) | values["measures"]
+            row = cls(**values, policy=arrays.get("policy"), cost=arrays.get("cost"))
+            name = row.cell.file_name
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged ({type(error).__name__}: {error})") from error
+        if Path(path).name != name:
+            raise ProvenanceError(f"{path} holds the cell of {name}: it was copied or renamed. Delete it")
+        return row
 
 
 def level_key(level: int | str) -> float:
@@ -157,7 +180,7 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
 
     The time is that of the solve alone: a tiny problem is solved first, so that compiling and
     importing are not timed. If a method fails with an error instead of giving up, the comparison
-    ends with a `RuntimeError` that names the cell.
+    ends with a `CellError` that names the cell.
 
     >>> from rlfd_gym.compare import METHODS, TASKS
     >>> cell = Cell("inventory", "expert", alpha=None, demonstrations="exact", seed=0)
@@ -170,23 +193,24 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
     except ImportError:
         raise  # the message says what to install
     except Exception as error:
-        raise RuntimeError(f"{cell} failed: {type(error).__name__}: {error}") from error
+        raise CellError(f"{cell} failed: {type(error).__name__}: {error}") from error
 
 
 def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
     instance = task.make(cell.seed)
     lesson = _lesson(instance, _shown(instance, cell), cell.alpha, iterations, runs, _seed(*asdict(cell).values()))
     _warm_up(method)
-    described = {
+    described: dict[str, Any] = {
         name: getattr(method, name)
         for name in ("title", "reference", "uses_prior", "uses_basis", "stochastic", "most_seeds")
     }
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    described |= {"settings": {"iterations": iterations, "runs": runs}}
+    described |= {"versions": provenance.versions(method.needs_imitation), "code": provenance.code()}
+    with collected_warnings() as messages:
         start = time.perf_counter()
         try:
             solution = method.solve(instance if method.reference else lesson)
-        except RuntimeError as error:
+        except SolverError as error:
             seconds, nothing = time.perf_counter() - start, dict.fromkeys(MEASURES)
             return Row(**asdict(cell), **described, measures=nothing, seconds=seconds, note=f"gave up: {error}")
         seconds = time.perf_counter() - start
@@ -198,7 +222,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
         **described,
         measures=measured(solution, instance),
         seconds=seconds,
-        note="; ".join(sorted({str(warning.message) for warning in caught})),
+        note="; ".join(sorted(set(messages))),
         policy=solution.policy,
         cost=None if learned is None else learned.cost,
     )
@@ -236,6 +260,5 @@ def _warm_up(method: Method) -> None:
         env.mdp, env.cost, env.mdp.occupancy_of(env.mdp.uniform_policy()), env.cost, signed_cells(env.mdp)
     )
     lesson = _lesson(instance, instance.expert, 1.0 if method.takes_alpha else 0.0, 10, 1, _seed("warm-up"))
-    with warnings.catch_warnings(), contextlib.suppress(RuntimeError):
-        warnings.simplefilter("ignore")
+    with collected_warnings(), contextlib.suppress(SolverError):
         method.solve(instance if method.reference else lesson)

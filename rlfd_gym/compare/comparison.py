@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import joblib
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlfd_gym import _checks
 from rlfd_gym.compare import storage
-from rlfd_gym.compare.cells import Cell, Row, run_cell
+from rlfd_gym.compare.cells import Cell, CellError, Row
 from rlfd_gym.compare.design import LISTS, Design
 from rlfd_gym.compare.facts import Facts, facts_of
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.notes import notes_of
+from rlfd_gym.compare.running import Lost, outcomes
 from rlfd_gym.compare.tables import Summary, Table, summaries_of, table_of
 from rlfd_gym.compare.tasks import TASKS
 
 if TYPE_CHECKING:
     from rich.console import RenderResult
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +48,7 @@ class Comparison:
         """Read the finished cells of a folder; the methods and tasks need not be registered."""
         path = Path(folder)
         design = storage.stored_design(path)
-        rows = sorted(storage.stored_rows(path).values(), key=lambda row: design.place(row.cell))
-        return cls(design, rows, storage.stored_facts(path))
+        return cls(design, storage.stored_rows(path, design), storage.stored_facts(path))
 
     def summaries(self, task: str | None = None) -> list[Summary]:
         """Return the means over seeds, with their intervals."""
@@ -64,15 +65,17 @@ class Comparison:
         storage.write_records(path, [row.values() for row in self.rows])
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Write rows, means, design, pictures and a page; return the path of the page."""
+        """Write rows, means, pictures, a page, and last the design; return the path of the page."""
         from rlfd_gym.compare.page import write_page
 
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         self.to_csv(out / "results.csv")
         storage.write_records(out / "summary.csv", [summary.values() for summary in self.summaries()])
-        storage.write_json(out, self.design, self.facts, finished=True)
-        return write_page(self, out)
+        about = storage.about(self.design, self.facts, self.rows, finished=True)
+        page = write_page(self, out, about)
+        storage.write_json(out, about)
+        return page
 
     def __str__(self) -> str:
         """Return the tables as text."""
@@ -99,6 +102,7 @@ def run(
     iterations: int | None = None,
     runs: int | None = None,
     jobs: int = 1,
+    scheduler: str | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = False,
@@ -114,15 +118,24 @@ def run(
         iterations: steps of each run of the stochastic solvers.
         runs: runs that a stochastic solver averages over.
         jobs: the number of cells run at a time, in processes; -1 for all cores. Results do not
-            depend on it. Unless it is 1, cells run on joblib's backend: inside
-            `joblib.parallel_config(backend="dask")` that is a cluster.
+            depend on it.
+        scheduler: the address of a Dask scheduler, "tcp://…": cells run on its workers, which must
+            have the same versions as this process; `jobs` then plays no part.
         out: a folder. Each finished cell is stored there, and at the end tables, pictures and a
             page are written.
         resume: continue the comparison in `out`: its finished cells and its design are kept, and
             the arguments given here are added to the design.
         progress: whether to show progress on stderr.
 
-    Ctrl-C raises a `KeyboardInterrupt` that says how to continue.
+    Raises:
+        KeyboardInterrupt: after Ctrl-C.
+        CellError: a method failed without giving up, or workers died. A worker that dies costs its
+            cell; the other cells are run before the error is raised.
+        ConnectionError: the scheduler, or all of its workers, are lost.
+        ProvenanceError: stored cells, or workers, do not fit to this comparison.
+        InUseError: another process has a comparison in `out` under way.
+
+    The first three say how to continue; finished cells are kept.
     """
     given: dict[str, Any] = {
         "tasks": tasks, "methods": methods, "seeds": seeds, "demonstrations": demonstrations, "alphas": alphas,
@@ -135,39 +148,50 @@ def run(
     folder = None if out is None else Path(out)
     if resume and folder is None:
         raise ValueError("resume: out is None, expected the folder to continue in")
-    if folder is not None and not resume:
-        storage.require_new(folder)
-    stored = Comparison.load(folder) if folder is not None and resume else Comparison(Design.of(**chosen), [], {})
-    design = stored.design.with_added(**chosen)
+    with nullcontext() if folder is None else storage.reserved(folder, resume):
+        if folder is not None and resume:
+            stored = Comparison.load(folder)
+            storage.require_resumable(folder, stored.rows)
+        else:
+            stored = Comparison(Design.of(**chosen), [], {})
+        return _run(stored, stored.design.with_added(**chosen), folder, jobs, scheduler, progress)
+
+
+def _run(
+    stored: Comparison, design: Design, folder: Path | None, jobs: int, scheduler: str | None, progress: bool
+) -> Comparison:
+    """Run the cells of a design that are not stored yet, and store them in a folder."""
     facts = stored.facts | {task: facts_of(TASKS[task]) for task in design.tasks if task not in stored.facts}
     if folder is not None:
-        storage.write_start(folder, design, facts)
-
+        storage.write_start(folder, design, facts, stored.rows)
     cells = design.cells()
-    done = {row.cell: row for row in stored.rows}
+    done, lost = {row.cell: row for row in stored.rows}, []
     missing = sorted((cell for cell in cells if cell not in done), key=_turn)
+    calls = [(TASKS[cell.task], METHODS[cell.method], cell, design.iterations, design.runs) for cell in missing]
+
+    def so_far() -> str:
+        how = "nothing was stored, as no out= was given" if folder is None else f"continue with --resume {folder}"
+        return f"{len(done)} of {len(cells)} cells finished; {how}"
+
     try:
-        for row in _watched(_rows(missing, design, jobs), len(missing), len(cells), progress):
-            done[row.cell] = row
+        for outcome in _watched(outcomes(calls, jobs, scheduler), len(missing), len(cells), progress):
+            if isinstance(outcome, Lost):
+                lost.append(outcome)
+                continue
+            done[outcome.cell] = outcome
             if folder is not None:
-                row.save(folder / "cells")
+                outcome.save(folder / "cells")
     except KeyboardInterrupt:
-        where = "nothing was stored, as no out= was given" if folder is None else f"continue with --resume {folder}"
-        raise KeyboardInterrupt(f"interrupted with {len(done)} of {len(cells)} cells finished; {where}") from None
+        raise KeyboardInterrupt(f"interrupted with {so_far()}") from None
+    except (CellError, ConnectionError) as error:
+        raise type(error)(f"{error}; {so_far()}") from error
+    if lost:
+        listed = "".join(f"\n  {one.cell}: {one.reason}" for one in lost)
+        raise CellError(f"workers died, and with them {len(lost)} cells:{listed}\n{so_far()}")
     comparison = Comparison(design, [done[cell] for cell in cells], facts)
     if folder is not None:
         comparison.write(folder)
     return comparison
-
-
-def _rows(cells: Sequence[Cell], design: Design, jobs: int) -> Iterator[Row]:
-    """Run cells, and yield their rows as they finish."""
-    calls = [(TASKS[cell.task], METHODS[cell.method], cell, design.iterations, design.runs) for cell in cells]
-    if jobs == 1:
-        yield from (run_cell(*call) for call in calls)
-    else:
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        yield from parallel(joblib.delayed(run_cell)(*call) for call in calls)
 
 
 def _turn(cell: Cell) -> tuple[bool, bool]:
@@ -180,7 +204,7 @@ def _turn(cell: Cell) -> tuple[bool, bool]:
     return not method.needs_imitation, method.most_seeds is None
 
 
-def _watched(rows: Iterable[Row], missing: int, total: int, wanted: bool) -> Iterator[Row]:
+def _watched(rows: Iterable[Item], missing: int, total: int, wanted: bool) -> Iterator[Item]:
     """Show progress as a bar in a terminal, and as a line for each tenth elsewhere."""
     if not wanted:
         yield from rows

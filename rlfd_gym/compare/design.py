@@ -11,6 +11,7 @@ from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tasks import TASKS
 
 LISTS = ("tasks", "methods", "demonstrations", "alphas")
+SETTINGS = ("iterations", "runs")
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,15 @@ class Design:
             "alphas": "weights of the prior",
         }
         for name in LISTS:
+            for item in _checks.items(name, getattr(self, name)):
+                if name in ("tasks", "methods"):
+                    _checks.instance(name, item, str)
             if not getattr(self, name):
                 raise ValueError(f"{name} is empty, expected {expected[name]}")
         levels = {
-            level if level == EXACT else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
+            level
+            if isinstance(level, str) and level == EXACT
+            else _checks.integer(f'demonstrations (or "{EXACT}")', level, 1)
             for level in self.demonstrations
         }
         clean: dict[str, Any] = {
@@ -79,7 +85,7 @@ class Design:
         The settings of the solvers must stay the same.
         """
         wanted = replace(self, **chosen)
-        for name in ("iterations", "runs"):
+        for name in SETTINGS:
             if getattr(self, name) != getattr(wanted, name):
                 raise ValueError(
                     f"{name} is {getattr(wanted, name)}, but the stored cells were made with {getattr(self, name)}; "
@@ -98,6 +104,16 @@ class Design:
             for level in ((EXACT,) if METHODS[name].reference else self.demonstrations)
             for seed in range(self._seeds(task, name, level))
         ]
+
+    def has(self, cell: Cell) -> bool:
+        """Return whether a cell can be one of this comparison; it needs no registry."""
+        return (
+            cell.task in self.tasks
+            and cell.method in self.methods
+            and cell.alpha in (None, *self.alphas)
+            and cell.demonstrations in (EXACT, *self.demonstrations)
+            and 0 <= cell.seed < self.seeds
+        )
 
     def place(self, cell: Cell) -> tuple[float, ...]:
         """Return the key that sorts cells in the order of `cells`; it needs no registry."""

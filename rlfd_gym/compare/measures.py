@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
+from rlfd_gym._errors import SolverError
 from rlfd_gym.compare.tasks import Instance
 from rlfd_gym.problem.solution import Apprentice, Solution
 
@@ -111,7 +112,7 @@ def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
         bounds=(-1.0, 1.0),
     )
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the fit of the learned cost to the truth: {result.message}")
+        raise SolverError(f"HiGHS did not solve the fit of the learned cost to the truth: {result.message}")
     return float(np.clip(-result.fun, 0.0, 1.0)) + 0.0  # no -0.0
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlfd_gym.compare.figures import figures_of
 from rlfd_gym.compare.measures import legend
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from rlfd_gym.compare.comparison import Comparison
 
 
-def write_page(comparison: Comparison, folder: Path) -> Path:
-    """Write `report.html` and the pictures to a folder that contains `results.json`."""
+def write_page(comparison: Comparison, folder: Path, about: Mapping[str, Any]) -> Path:
+    """Write `report.html` and the pictures to a folder; `about` is what `results.json` says."""
     page = Report("Apprenticeship learning, side by side").text(f"In the tables: {legend()}")
     for task in comparison.design.tasks:
         table = comparison.table(task)
@@ -25,6 +26,6 @@ def write_page(comparison: Comparison, folder: Path) -> Path:
             page.picture(plots.save(figure, folder / f"{task}_{name}.png", dpi=110), caption)
     page.heading("How this was made")
     page.text("results.csv has every cell, summary.csv the means, results.json the following:")
-    page.code(json.dumps(json.loads((folder / "results.json").read_text()), indent=2))
+    page.code(json.dumps(about, indent=2))
     page.write(folder / "report.html")
     return folder / "report.html"

@@ -9,39 +9,83 @@ summary.csv            the means of the rows over seeds
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import json
 import os
 import platform
-import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import rlfd_gym
 from rlfd_gym._files import write
-from rlfd_gym.compare.cells import Cell, Row
-from rlfd_gym.compare.design import Design
+from rlfd_gym._warnings import warn
+from rlfd_gym.compare import provenance
+from rlfd_gym.compare.cells import Row
+from rlfd_gym.compare.design import SETTINGS, Design
 from rlfd_gym.compare.facts import Facts
+from rlfd_gym.compare.provenance import ProvenanceError
 from rlfd_gym.report.tables import write_csv
 
-PACKAGES = ("gymnasium", "joblib", "numba", "numpy", "piqp", "scipy", "imitation", "stable-baselines3", "torch")
+UNLOCKABLE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
-def require_new(folder: Path) -> None:
-    """Check that a new comparison can be started in a folder."""
+class InUseError(OSError):
+    """Another process has a comparison in this folder under way."""
+
+
+@contextmanager
+def reserved(folder: Path, resume: bool) -> Iterator[None]:
+    """Reserve a folder for this process: for a new comparison, or to continue the one in it."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"out: {folder} is a file, expected a folder")
-    if (folder / "results.json").exists():
-        raise ValueError(f"out: {folder} holds a comparison already; resume it, or choose another folder")
+    if resume:
+        _require_stored(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    # The operating system holds the lock, so that it ends with its process, however that ends, and
+    # also keeps apart two containers on one disk. The file stays: its owner is for the message only.
+    with open(folder / ".lock", "a+") as file:
+        try:
+            _lock(file)
+        except OSError as error:
+            if error.errno not in UNLOCKABLE:
+                file.seek(0)
+                owner = file.read().strip() or "another process"
+                raise InUseError(
+                    f"out: {folder} is in use by {owner}; wait until it ends, or choose another folder"
+                ) from None
+            warn(f"{folder} is on a disk without locks: use it from one process only", RuntimeWarning, stacklevel=4)
+        if not resume and (folder / "results.json").exists():
+            raise ValueError(f"out: {folder} holds a comparison already; resume it, or choose another folder")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}")
+        file.flush()
+        yield
+
+
+def _lock(file: IO[str]) -> None:
+    """Lock a file for this process, or raise an `OSError` at once."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(1 << 30)  # beyond the text, which others may read
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _require_stored(folder: Path) -> None:
+    if not (folder / "results.json").exists():
+        raise ValueError(f"resume: there is no comparison in {folder}: it has no results.json")
 
 
 def stored_design(folder: Path) -> Design:
     """Return the design of the comparison in a folder."""
-    if not (folder / "results.json").exists():
-        raise ValueError(f"resume: there is no comparison in {folder}: it has no results.json")
+    _require_stored(folder)
     try:
         text = json.loads((folder / "results.json").read_text())["design"]
         values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in text.items()}
@@ -52,10 +96,40 @@ def stored_design(folder: Path) -> Design:
         ) from error
 
 
-def stored_rows(folder: Path) -> dict[Cell, Row]:
-    """Return the finished cells of a folder."""
-    rows = [Row.load(path) for path in (folder / "cells").glob("*.npz")]
-    return {row.cell: row for row in rows}
+def stored_rows(folder: Path, design: Design) -> list[Row]:
+    """Return the finished cells of a folder in their order, all made in the same way."""
+    rows = [Row.load(path) for path in sorted((folder / "cells").glob("*.npz"))]
+    wanted = {name: str(getattr(design, name)) for name in SETTINGS}
+    found: dict[str, str] = {}
+    for row in rows:
+        path = folder / "cells" / row.cell.file_name
+        if not design.has(row.cell):
+            raise ProvenanceError(f"{path} is a cell of another comparison. Delete it")
+        made_with = {name: str(value) for name, value in row.settings.items()}
+        provenance.require_same(made_with, wanted, str(path), "A comparison has one setting for all cells: delete it")
+        known = {name: row.versions[name] for name in row.versions if name in found}
+        provenance.require_same(known, found, f"{path} differs from other cells", "Delete those of one kind")
+        found |= row.versions
+    return sorted(rows, key=lambda row: design.place(row.cell))
+
+
+def versions_of(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the versions that rows were made with."""
+    return {name: number for row in rows for name, number in row.versions.items()}
+
+
+def require_resumable(folder: Path, rows: Sequence[Row]) -> None:
+    """Check that cells which are added now will be made in the same way as the stored ones."""
+    remedy = "Install the versions of the stored cells, or start another comparison"
+    provenance.require_same(versions_of(rows), provenance.versions(), f"resume: the cells of {folder} have", remedy)
+    others = [row for row in rows if row.code["digest"] != provenance.code()["digest"]]
+    if others:
+        warn(
+            f"{len(others)} of {len(rows)} cells in {folder} were made by other code of rlfd_gym "
+            f"{others[0].versions['rlfd_gym']}; they are kept as they are",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def stored_facts(folder: Path) -> dict[str, Facts]:
@@ -63,18 +137,28 @@ def stored_facts(folder: Path) -> dict[str, Facts]:
     return {path.stem: Facts.load(path) for path in (folder / "tasks").glob("*.npz")}
 
 
-def write_start(folder: Path, design: Design, facts: Mapping[str, Facts]) -> None:
+def write_start(folder: Path, design: Design, facts: Mapping[str, Facts], rows: Sequence[Row]) -> None:
     """Write what is known before the cells are run."""
     (folder / "cells").mkdir(parents=True, exist_ok=True)
     for task in design.tasks:
         facts[task].save(folder / "tasks" / f"{task}.npz")
-    write_json(folder, design, facts, finished=False)
+    write_json(folder, about(design, facts, rows, finished=False))
 
 
-def write_json(folder: Path, design: Design, facts: Mapping[str, Facts], finished: bool) -> None:
+def about(design: Design, facts: Mapping[str, Facts], rows: Sequence[Row], finished: bool) -> dict[str, Any]:
+    """Return the content of results.json; the versions are those that the rows were made with."""
+    return {
+        "finished": finished,
+        "design": asdict(design),
+        "tasks": {task: facts[task].values() for task in design.tasks},
+        "versions": versions_of(rows) or provenance.versions(),
+        "code": list({row.code["digest"]: row.code for row in rows}.values()) or [provenance.code()],
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def write_json(folder: Path, content: Mapping[str, Any]) -> None:
     """Write results.json."""
-    tasks = {task: facts[task].values() for task in design.tasks}
-    content = {"finished": finished, "design": asdict(design), "tasks": tasks, **_provenance()}
     write(folder / "results.json", (json.dumps(content, indent=2) + "\n").encode())
 
 
@@ -82,24 +166,3 @@ def write_records(path: str | os.PathLike[str], records: Sequence[dict[str, Any]
     """Write records to a CSV file, one column per name; missing entries are left empty."""
     names = list(dict.fromkeys(name for record in records for name in record))
     write_csv(path, names, ([record.get(name) for name in names] for record in records))
-
-
-def _provenance() -> dict[str, Any]:
-    """Return the machine and the versions with which a comparison was made."""
-    versions = {}
-    for package in PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            versions[package] = version(package)
-    git = ["git", "-C", str(Path(__file__).resolve().parent)]
-    describe = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        commit = subprocess.run(describe, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = ""  # installed from a wheel, or git is missing
-    return {
-        "rlfd_gym": rlfd_gym.__version__,
-        "git_commit": commit,
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "versions": versions,
-    }

@@ -93,7 +93,7 @@ class Table:
         width = console.measure(table, options=options.update_width(1000)).maximum
         yield Text(self.title, style="bold")
         yield table if width <= options.max_width else self._rich(narrow=True)
-        yield from self.notes
+        yield from map(Text, self.notes)  # a string would be read as markup
 
     def markdown(self) -> str:
         """Return the table in Markdown, for a README."""
@@ -120,7 +120,7 @@ class Table:
         frame = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
         table = RichTable(box=frame, padding=0, pad_edge=False)
         for number, name in enumerate(self.header):
-            table.add_column(name, justify="right" if number else "left", no_wrap=not narrow, overflow="fold")
+            table.add_column(Text(name), justify="right" if number else "left", no_wrap=not narrow, overflow="fold")
         for number, row in enumerate(self.rows):
             style = "dim" if number in self.reference else ""
             texts = [cell.text.replace("±", "\n±") if narrow else cell.text for cell in row]

@@ -11,9 +11,10 @@ left. This one rule covers two cases:
 
 * A trajectory that *terminated* ends in an absorbing state. The model stays there with all of γ^T.
 * A trajectory that was *truncated* continues as the demonstrator would have continued from there.
-  If the demonstrator has a fixed policy, μ̂ tends to the true occupancy as K grows, however short
-  the trajectories are. What remains is the error of π̂, times γ^T; if this mass is more than 1%, a
-  warning says how large it is.
+  If the demonstrator has a fixed policy, μ̂ tends to the true occupancy as K grows, provided that
+  the trajectories are long enough to leave every state that it visits. In states beyond their
+  horizon π̂ is uniform, however large K is. What remains is the error of π̂, times γ^T; if this mass
+  is more than 1%, a warning says how large it is, and how much of it lies in such states.
 
 The model decides which case applies, not `trajectory.terminal`: imitation's rollouts set that flag
 at the end of every episode, even if a time limit ended it, and seals' tabular environments call
@@ -24,7 +25,6 @@ This module imports neither imitation nor torch: it recognises demonstrations by
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,10 +34,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
 DISCOUNTINGS = ("trajectory", "none")
+EXTRAPOLATED = "is extrapolated with the policy read off the demonstrations"
 SMALL_TAIL = 0.01  # warn if a larger share of the mass is extrapolated
 KINDS = (
     "trajectories (with obs, acts and terminal), transitions (with obs and acts), batches (mappings with 'obs' and "
@@ -142,6 +144,8 @@ def read_demonstrations(demonstrations: Any) -> Demonstrations:
         if _has(demonstrations, "terminal"):
             raise TypeError("demonstrations must be an iterable of trajectories, got a single one: put it in a list")
         raise TypeError(f"demonstrations must be {KINDS}; got {type(demonstrations).__name__}")
+    if getattr(demonstrations, "ndim", 1) == 0:
+        raise TypeError(f"demonstrations must be {KINDS}; got a single number")
     items = list(demonstrations)
     if not items:
         raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
@@ -165,12 +169,16 @@ def estimate_occupancy(
     assert read.next_states is not None
     seen = np.bincount(pairs, weights=read.weights(mdp.discount), minlength=mdp.n_pairs)
     last, mass = read.next_states[read.ends], read.tails(mdp.discount)
-    warn_about_tails(float(mass[~absorbing_states(mdp)[last]].sum()))
+    absorbing = absorbing_states(mdp)
+    unknown = ~absorbing & (np.add.reduceat(counts, mdp.state_starts[:-1]) == 0) & (policy is None)
     policy = policy_of(mdp, counts) if policy is None else policy
     start = (1 - mdp.discount) * np.bincount(last, weights=mass, minlength=mdp.n_states)
     tail = solve_discounted(
         policy_chain(mdp, policy).T.tocsr(), np.asarray(start, dtype=np.float64), mdp.discount, norm=1
     )
+    guessed = float(np.maximum(tail, 0.0)[unknown].sum())
+    where = f", {guessed:.1%} in states that none of them leaves, by all actions alike" if guessed >= 0.0005 else ""
+    warn_about_tails(float(mass[~absorbing[last]].sum()), EXTRAPOLATED + where)
     occupancy = seen + np.maximum(tail, 0.0)[mdp.pair_states] * policy
     return np.asarray(occupancy / occupancy.sum())
 
@@ -194,7 +202,7 @@ def absorbing_states(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
     """Check an occupancy that was passed instead of demonstrations."""
-    array = _checks.as_array("demonstrations", values, np.float64)
+    array = _checks.numbers("demonstrations", values)
     if array.ndim == 2:
         shape = (mdp.n_states, mdp.n_actions)
         if array.shape != shape:
@@ -267,13 +275,13 @@ def _indices(name: str, values: Any) -> IntArray:
     array = _checks.as_array(f"demonstrations, {name},", values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool((array == np.round(array)).all()))
-    if array.ndim != 1 or not (whole or array.size == 0):
+    whole = array.dtype.kind == "f" and bool(((np.abs(array) < 2**53) & (array == np.round(array))).all())
+    if array.ndim != 1 or not (whole or array.dtype.kind in "iu" or array.size == 0):
         raise TypeError(
             f"demonstrations, {name}, must be whole numbers of shape (T,) or (T, 1), the tabular states and actions; "
             f"got {array.dtype} of shape {array.shape}"
         )
-    return array.astype(np.int64)
+    return array.astype(np.int64) if whole else _checks.integers(f"demonstrations, {name},", array)
 
 
 def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
@@ -301,8 +309,7 @@ def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
 
 
 def _check_discounting(discounting: str) -> None:
-    if discounting not in DISCOUNTINGS:
-        raise ValueError(f"discounting must be one of {', '.join(DISCOUNTINGS)}; got {discounting!r}")
+    _checks.one_of("discounting", discounting, DISCOUNTINGS)
 
 
 def check_timed(read: Demonstrations, discounting: str) -> bool:
@@ -316,10 +323,10 @@ def check_timed(read: Demonstrations, discounting: str) -> bool:
     return discounting == "trajectory"
 
 
-def warn_about_tails(mass: float, what: str = "is extrapolated with the policy read off the demonstrations") -> None:
+def warn_about_tails(mass: float, what: str = EXTRAPOLATED) -> None:
     """Warn if much mass lies after the trajectories' ends; `what` says how it is treated."""
     if mass > SMALL_TAIL:
-        warnings.warn(
+        warn(
             f"demonstrations end early: {mass:.1%} of the discounted mass lies after their ends and {what}",
             UserWarning,
             stacklevel=4,

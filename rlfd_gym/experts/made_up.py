@@ -16,6 +16,8 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.mdp.occupancy import check_policy
 from rlfd_gym.mdp.tables import TabularMDP
 
+MOST_DRAWS = 2**31  # numbers that are drawn at a time, 16 GiB
+
 
 @dataclass(frozen=True, eq=False)
 class Walk:
@@ -45,6 +47,7 @@ def noisy_expert(mdp: TabularMDP, cost: ArrayLike, noise: float) -> FloatArray:
     >>> [round(float(expert @ env.cost), 3) for expert in experts]
     [-0.243, -0.188, -0.037]
     """
+    _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     share = _checks.number("noise", noise, 0.0, 1.0)
     return mdp.occupancy_of((1 - share) * mdp.optimal(cost).policy + share * mdp.uniform_policy())
 
@@ -63,9 +66,12 @@ def demonstrate(
     >>> walk.obs.tolist(), walk.acts.tolist()       # it moves, then stays
     ([0, 1, 1, 1], [1, 0, 0])
     """
+    _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     pi = check_policy(mdp, policy)
     number, steps = _checks.integer("n_trajectories", n_trajectories, 1), _checks.integer("length", length, 1)
-    start, *uniforms = np.random.default_rng(seed).random((number, 1 + 2 * steps)).T
+    if number * (1 + 2 * steps) > MOST_DRAWS:
+        raise ValueError(f"n_trajectories, length: {number} × {steps} steps are too many to draw at a time")
+    start, *uniforms = _checks.generator("seed", seed).random((number, 1 + 2 * steps)).T
     first = sp.csr_array(mdp.initial[None])
     choices = sp.csr_array((pi, np.arange(mdp.n_pairs), mdp.state_starts), shape=(mdp.n_states, mdp.n_pairs))
     states, pairs = np.empty((steps + 1, number), dtype=np.int64), np.empty((steps, number), dtype=np.int64)

@@ -1,28 +1,46 @@
-"""The standard error of an occupancy estimated from demonstrations."""
+r"""The error to expect of an occupancy estimated from demonstrations, in ℓ1-norm.
+
+The error has two parts,
+
+    ‖μ̂ - μ_E‖₁ = Σ over pairs seen |μ̂ᵢ - μ_E,i|  +  Σ over pairs not seen μ_E,i.
+
+The first is estimated by the bootstrap: whole trajectories are drawn with replacement, and the
+occupancy is estimated again. It is the root mean square of the distances from the original
+estimate, times √(K/(K-1)), without which K trajectories would look less noisy than they are.
+
+The second, the missing mass, has no trace in resampled data. Good and Turing estimate it by what
+each trajectory has shown that no other has: the mass of the pairs with exactly one trajectory. A
+further trajectory would show as much that is new, on average. Without this part the estimate is
+half the true error where few trajectories meet many states (the windy grid of 100 states with up
+to 20 trajectories); with it, the two agree within 15% there and on the inventory, from 2
+trajectories to 100. Pairs that no trajectory has the time to reach stay unknown.
+"""
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rlfd_gym import _checks
-from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
+from rlfd_gym._warnings import collected_warnings
+from rlfd_gym.experts.demonstrations import (
+    Demonstrations,
+    demonstrated_pairs,
+    estimate_occupancy,
+    read_demonstrations,
+)
 from rlfd_gym.mdp.tables import TabularMDP
 
 
 def occupancy_noise(
     demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory", n_bootstrap: int = 200, seed: int = 0
 ) -> float:
-    """Return the bootstrap standard error, in ℓ1-norm, of an occupancy from demonstrations.
+    """Estimate how far `occupancy_from_demonstrations` is from the truth in ℓ1-norm, at most 2.
 
-    Whole trajectories are drawn with replacement and the occupancy is estimated again, as
-    `occupancy_from_demonstrations` does. The standard error is the root mean square of the ℓ1
-    distances from the original estimate, times √(K/(K-1)), without which K trajectories would look
-    less noisy than they are. It cannot account for what no trajectory has shown.
+    This is the bootstrap standard error plus the missing mass; see the module's docstring.
 
     Args:
         demonstrations: at least two trajectories, in any form that `occupancy_from_demonstrations`
@@ -39,14 +57,13 @@ def occupancy_noise(
         >>> occupancy_noise(walks[:10], mdp) > 3 * occupancy_noise(walks, mdp)
         True
     """
+    _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     read = demonstrations if isinstance(demonstrations, Demonstrations) else read_demonstrations(demonstrations)
     if read.lengths is None or len(read.lengths) < 2:
         found = "transitions without times" if read.lengths is None else "one trajectory"
         raise ValueError(f"demonstrations must hold at least two trajectories for a standard error, got {found}")
-    rng, number = np.random.default_rng(seed), len(read.lengths)
-    with warnings.catch_warnings():
-        # Estimating the occupancy itself already warns about early ends.
-        warnings.simplefilter("ignore", UserWarning)
+    rng, number = _checks.generator("seed", seed), len(read.lengths)
+    with collected_warnings():  # not passed on: estimating the occupancy itself already warns about early ends
         estimate = estimate_occupancy(read, mdp, discounting=discounting)
         squares = [
             np.abs(
@@ -56,7 +73,17 @@ def occupancy_noise(
             ** 2
             for _ in range(_checks.integer("n_bootstrap", n_bootstrap, 2))
         ]
-    return math.sqrt(float(np.mean(squares)) * number / (number - 1))
+    spread = math.sqrt(float(np.mean(squares)) * number / (number - 1))
+    return min(2.0, spread + _missing_mass(read, mdp, discounting))
+
+
+def _missing_mass(read: Demonstrations, mdp: TabularMDP, discounting: str) -> float:
+    """Return the mass of the pairs that exactly one trajectory visits."""
+    assert read.lengths is not None
+    pairs, number = demonstrated_pairs(read, mdp), len(read.lengths)
+    visits = np.unique(pairs * number + np.repeat(np.arange(number), read.lengths))
+    alone = np.bincount(visits // number, minlength=mdp.n_pairs)[pairs] == 1
+    return float(read.weights(mdp.discount)[alone].sum() if discounting == "trajectory" else np.mean(alone))
 
 
 def _only(read: Demonstrations, which: Any) -> Demonstrations:

@@ -41,10 +41,15 @@ class SampledExpert(_checks.Locked):
         for name, column in columns.items():
             if column.shape != (length,) or length == 0:
                 raise ValueError(f"{name} has shape {column.shape}, expected ({length},), at least one transition")
-        chances = (
-            np.ones(length) if weights is None else _checks.finite_vector("weights", weights, length, "transition")
-        )
-        if _checks.nonnegative("weights", chances).sum() <= 0:
+            if column.min() < 0:
+                raise ValueError(f"{name} must not be negative; entry {column.argmin()} is {column.min()}")
+        chances = np.ones(length)
+        if weights is not None:
+            given = _checks.finite_vector("weights", weights, length, "transition", largest=np.inf)
+            chances = _checks.nonnegative("weights", given)
+            if chances.max() > _checks.LARGEST:
+                chances = chances / chances.max()  # the sum could overflow
+        if chances.sum() <= 0:
             raise ValueError("weights must not all be zero")
         self._fill(**columns, weights=chances / chances.sum())
 

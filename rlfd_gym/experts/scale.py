@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
@@ -42,13 +41,13 @@ class CostScale:
         """Check that the range is not empty."""
         _checks.number("low", self.low)
         _checks.number("high", self.high)
-        if not self.low < self.high:
+        if not self.high - self.low > 1 / _checks.LARGEST:
             raise ValueError(f"low must be below high, got low={self.low} and high={self.high}")
 
     @classmethod
     def spanning(cls, raw: ArrayLike) -> CostScale:
         """Return the scale that maps the smallest raw cost to -1 and the largest to 1."""
-        values = np.asarray(raw, dtype=np.float64)
+        values = _costs("raw", raw)
         if values.size == 0:
             raise ValueError("raw costs must not be empty")
         low, high = float(values.min()), float(values.max())
@@ -63,8 +62,13 @@ class CostScale:
 
     def to_box(self, raw: ArrayLike) -> FloatArray:
         """Return raw costs as learning costs; those outside [low, high] are outside the box."""
-        return 2.0 * (np.asarray(raw, dtype=np.float64) - self.low) / (self.high - self.low) - 1.0
+        return 2.0 * (_costs("raw", raw) - self.low) / (self.high - self.low) - 1.0
 
     def from_box(self, cost: ArrayLike) -> FloatArray:
         """Return learning costs as raw costs."""
-        return self.low + (np.asarray(cost, dtype=np.float64) + 1.0) * (self.high - self.low) / 2.0
+        return self.low + (_costs("cost", cost) + 1.0) * (self.high - self.low) / 2.0
+
+
+def _costs(name: str, values: ArrayLike) -> FloatArray:
+    """Return costs of any shape as finite numbers."""
+    return _checks.finite(name, _checks.numbers(name, values))

@@ -5,11 +5,12 @@ All functions take the arrays of a CSR matrix.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from rlfd_gym._compiled import cached
 
-@numba.njit(cache=True, nogil=True)
+
+@cached()
 def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs):
     """Set best = L u and `pairs` to the first greedy pair of each state.
 
@@ -32,7 +33,7 @@ def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs
     return low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def improve(data, indices, indptr, state_starts, stage, discount, u):
     """Set u(s) ← (L u)(s) in place, through the states and back.
 
@@ -50,7 +51,7 @@ def improve(data, indices, indptr, state_starts, stage, discount, u):
         u[s] = minimum
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
     """Return u after n_sweeps times u ← stage + γ P u, with the chosen pair of each state."""
     out = np.empty_like(u)
@@ -65,7 +66,7 @@ def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
     return u
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
     """Return an approximate solution of x = rhs + γ M x.
 
@@ -88,7 +89,7 @@ def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
     return x
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def bicgstab(data, indices, indptr, discount, rhs, rtol, limit):
     """Return a rough solution of x = rhs + γ M x by BiCGSTAB.
 
@@ -133,7 +134,7 @@ def bicgstab(data, indices, indptr, discount, rhs, rtol, limit):
     return x
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def _residual_map(data, indices, indptr, discount, x, out):
     """Set out = x - γ M x."""
     for i in range(x.size):
@@ -143,7 +144,7 @@ def _residual_map(data, indices, indptr, discount, x, out):
         out[i] = x[i] - discount * total
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def _dot(x, y):
     total = 0.0
     for i in range(x.size):

@@ -18,8 +18,8 @@ is read.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.tables import TabularMDP
 
 DEFAULT_DISCOUNT = 0.99
@@ -82,7 +83,8 @@ def unwrap(env: Any) -> Any:
 
 def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Return the environment's own tables, with the given discount and initial distribution."""
-    mdp = base.mdp
+    mdp = _checks.instance("env: its mdp", base.mdp, TabularMDP)
+    cost = mdp.pairs(base.cost, "env: its cost").copy()
     if discount is not None or initial is not None:
         mdp = type(mdp)(
             mdp.transitions,
@@ -92,7 +94,7 @@ def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> 
             mdp.discount if discount is None else discount,
             mdp.n_actions,
         )
-    return mdp, np.array(base.cost)
+    return mdp, cost
 
 
 def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
@@ -100,12 +102,7 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
     table = _rows(base.P)
     if not table:
         raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")
-    entries = [
-        (pair, float(p), int(s_next), float(r), bool(done))
-        for pair, (_, _, outcomes) in enumerate(table)
-        for p, s_next, r, done in outcomes
-    ]
-    pair, p, s_next, reward, done = (np.array(column) for column in zip(*entries, strict=True))
+    pair, p, s_next, reward, done = _outcomes(table)
     states, actions = (np.array(column) for column in list(zip(*table, strict=True))[:2])
     n_states = int(states.max()) + 1
     if s_next.min() < 0 or s_next.max() >= n_states:
@@ -125,7 +122,7 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
     if initial is None:
         initial = getattr(base, "initial_state_distrib", None)
     if initial is None:
-        warnings.warn(
+        warn(
             f"{type(base).__name__} has no `initial_state_distrib`: taking the uniform distribution over its "
             "non-terminal states; pass initial= to choose another",
             UserWarning,
@@ -134,7 +131,8 @@ def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tu
         initial = ~terminal / max(1, np.count_nonzero(~terminal))
         if terminal.all():
             raise ValueError("env: every state of P is terminal; pass initial= to start in one anyway")
-    mdp = TabularMDP(transitions, states, actions, initial, discount)
+    with _of_env():
+        mdp = TabularMDP(transitions, states, actions, initial, discount)
     # Moves from states that no episode enters may be ignored: Taxi lists such moves into its
     # terminal states.
     mixed = ~done & (p > 0) & terminal[s_next] & (_reachable(mdp) & ~terminal)[states[pair]]
@@ -158,33 +156,78 @@ def _reachable(mdp: TabularMDP) -> NDArray[np.bool_]:
 
 def _rows(P: Any) -> list[tuple[int, int, Any]]:
     """Return (state, action, outcomes) for each pair of a toy_text table, in order."""
-    by_state = P if isinstance(P, Mapping) else dict(enumerate(P))
     rows = []
-    for state in sorted(by_state):
-        actions = by_state[state]
-        by_action = actions if isinstance(actions, Mapping) else dict(enumerate(actions))
-        for action in sorted(by_action):
-            if len(by_action[action]) == 0:
+    for state, actions in _numbered("P", P):
+        for action, outcomes in _numbered(f"P[{state}]", actions):
+            if not isinstance(outcomes, Sequence):
+                raise TypeError(f"env: P[{state}][{action}] must be a list of outcomes, got {type(outcomes).__name__}")
+            if len(outcomes) == 0:
                 raise ValueError(f"env: P[{state}][{action}] is empty; leave an infeasible action out instead")
-            rows.append((int(state), int(action), by_action[action]))
+            rows.append((state, action, outcomes))
     return rows
+
+
+def _outcomes(table: list[tuple[int, int, Any]]) -> tuple[NDArray[Any], ...]:
+    """Return the outcomes of all pairs as columns: pair, probability, next state, reward, end."""
+    outcomes = [(pair, outcome) for pair, (_, _, found) in enumerate(table) for outcome in found]
+    for pair, outcome in outcomes:
+        if not isinstance(outcome, (tuple, list)) or len(outcome) != 4:
+            state, action, _ = table[pair]
+            raise ValueError(
+                f"env: P[{state}][{action}] holds {outcome!r}, expected (probability, next state, reward, done)"
+            )
+    p, s_next, reward, done = zip(*(found for _, found in outcomes), strict=True)
+    n = len(outcomes)
+    return (
+        np.array([pair for pair, _ in outcomes]),
+        _checks.finite_vector("env: the probabilities of P", p, n, "outcome"),
+        _integer_vector("env: the next states of P", s_next, n),
+        _checks.finite_vector("env: the rewards of P", reward, n, "outcome"),
+        np.array([bool(flag) if np.ndim(flag) == 0 else _checks.flag("env: an end of P", flag) for flag in done]),
+    )
+
+
+def _integer_vector(name: str, values: Any, length: int) -> NDArray[np.int64]:
+    array = _checks.integers(name, values)
+    if array.shape != (length,):
+        raise ValueError(f"{name} have shape {array.shape}, expected ({length},)")
+    return array
+
+
+@contextmanager
+def _of_env() -> Iterator[None]:
+    """Say of an error in the tables that they are the environment's."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"env: {error}") from None
+
+
+def _numbered(name: str, table: Any) -> list[tuple[int, Any]]:
+    """Return the entries of a dict or a list by their numbers, in order."""
+    if not isinstance(table, (Mapping, Sequence)) or isinstance(table, (str, bytes)):
+        raise TypeError(f"env: {name} must be a dict or a list, got {type(table).__name__}")
+    items = table if isinstance(table, Mapping) else dict(enumerate(table))
+    return sorted((_checks.integer(f"env: a key of {name}", key, 0), value) for key, value in items.items())
 
 
 def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Read the dense matrices; the horizon is ignored, as our MDPs never end."""
-    dense = np.asarray(base.transition_matrix, dtype=np.float64)
-    reward = np.asarray(base.reward_matrix, dtype=np.float64)
+    dense = _checks.numbers("env: transition_matrix", base.transition_matrix)
+    reward = _checks.numbers("env: reward_matrix", base.reward_matrix)
+    if dense.ndim != 3 or 0 in dense.shape:
+        raise ValueError(f"env: transition_matrix has shape {dense.shape}, expected (n_states, n_actions, n_states)")
     n_states, n_actions, _ = dense.shape
-    if reward.shape != dense.shape[: reward.ndim]:
+    _checks.finite("env: reward_matrix", reward)
+    if not 1 <= reward.ndim <= 3 or reward.shape != dense.shape[: reward.ndim]:
         raise ValueError(f"env: reward_matrix has shape {reward.shape}, which does not fit {dense.shape} transitions")
     if reward.ndim == 3:
         expected = np.einsum("sap,sap->sa", dense, reward)
     else:
         expected = np.broadcast_to(reward.reshape(n_states, -1), (n_states, n_actions))
     start = base.initial_state_dist if initial is None else initial
-    return TabularMDP.from_dense(dense, start, discount=discount), _checks.pair_vector(
-        "reward_matrix", -expected.reshape(-1), n_states * n_actions
-    )
+    with _of_env():
+        return TabularMDP.from_dense(dense, start, discount=discount), -expected.reshape(-1)
 
 
 def _has(obj: Any, *names: str) -> bool:

@@ -28,7 +28,6 @@ Every method takes the lowest of the actions whose value is within the tolerance
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -39,6 +38,8 @@ from scipy.optimize import linprog
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._errors import SolverError
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.occupancy import LU_STATES, occupancy_of, policy_of, solve_discounted, value_of
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
     value, error, q, best = _bounded_value(mdp, cost, u)
     scale = max(1.0, float(np.abs(cost).max()))
     if error > VALUE_TOLERANCE * scale:
-        warnings.warn(
+        warn(
             f"the optimal value is only known to within {error:.1e}, not {VALUE_TOLERANCE * scale:.0e}, "
             f"because the discount {mdp.discount} is so close to one",
             RuntimeWarning,
@@ -197,7 +198,7 @@ def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
     start = np.full(mdp.n_states, 1.0 / mdp.n_states)
     result = linprog(scaled, A_eq=mdp.flow_matrix(), b_eq=start, bounds=(0, None), method="highs", options=options)
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of the MDP: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of the MDP: {result.message}")
     return value_of(mdp, policy_of(mdp, np.maximum(result.x, 0.0)), cost)
 
 

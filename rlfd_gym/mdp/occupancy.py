@@ -58,7 +58,7 @@ def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
 
     Only the ratios within a state matter.
     """
-    mu = _checks.nonnegative("occupancy", mdp.pairs(occupancy, "occupancy"))
+    mu = _checks.nonnegative("occupancy", mdp.pairs(occupancy, "occupancy", largest=np.inf))
     return shares(mu, mdp.state_starts)
 
 

@@ -10,12 +10,15 @@ over pairs, it takes a table, too: `pairs` turns either into a vector.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+
+PAIRS = ("pair_states", "pair_actions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +64,18 @@ class Pairs(_checks.Locked):
             )
         states, actions = np.nonzero(mask)
         starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
-        pairs = cls(states, actions, mask.shape[0], mask.shape[1], starts)
-        pairs._fill(**vars(pairs))
-        return pairs
+        return cls(states, actions, mask.shape[0], mask.shape[1], starts)
+
+    def __post_init__(self) -> None:
+        """Check the numbering of the pairs, and lock its arrays."""
+        sizes: dict[str, Any] = {
+            name: _checks.integer(name, getattr(self, name), 1) for name in ("n_states", "n_actions")
+        }
+        arrays: dict[str, Any] = {name: _checks.integers(name, getattr(self, name)) for name in PAIRS}
+        starts = numbered_pairs(*arrays.values(), *sizes.values())
+        if not np.array_equal(_checks.integers("state_starts", self.state_starts), starts):
+            raise ValueError("state_starts must say where each state's pairs begin in pair_states, and where they end")
+        self._fill(**arrays, **sizes, state_starts=starts)
 
     @property
     def n_pairs(self) -> int:
@@ -79,26 +91,27 @@ class Pairs(_checks.Locked):
 
     def table(self, pairs: ArrayLike, fill: float = np.nan) -> FloatArray:
         """Return a vector over pairs as a table, with `fill` where an action is infeasible."""
-        table = np.full((self.n_states, self.n_actions), fill)
+        if np.ndim(fill):
+            raise TypeError(f"fill must be a number, got {type(fill).__name__}")
+        table = np.full((self.n_states, self.n_actions), float(_checks.numbers("fill", fill)))
         table[self.pair_states, self.pair_actions] = self.pairs(pairs, "pairs")
         return table
 
-    def pairs(self, values: ArrayLike, name: str = "values") -> FloatArray:
+    def pairs(self, values: ArrayLike, name: str = "values", *, largest: float = _checks.LARGEST) -> FloatArray:
         """Return a finite vector over pairs, given such a vector or a table (n_states, n_actions).
 
         A table's entries at infeasible actions are ignored. `name` is what an error calls the
-        argument.
+        argument, and no entry may be beyond `largest`.
         """
-        array = _checks.as_array(name, values)
+        array = _checks.numbers(name, values)
         if array.ndim == 2:
-            table = _checks.as_array(name, values, np.float64)
-            if table.shape != (self.n_states, self.n_actions):
+            if array.shape != (self.n_states, self.n_actions):
                 raise ValueError(
-                    f"{name} has shape {table.shape}, expected ({self.n_pairs},): one entry per feasible state-action "
+                    f"{name} has shape {array.shape}, expected ({self.n_pairs},): one entry per feasible state-action "
                     f"pair (mdp.n_pairs); or ({self.n_states}, {self.n_actions}): a table of states × actions"
                 )
-            array = table[self.pair_states, self.pair_actions]
-        return _checks.pair_vector(name, array, self.n_pairs)
+            array = array[self.pair_states, self.pair_actions]
+        return _checks.pair_vector(name, array, self.n_pairs, largest)
 
     def pair_index(self, states: ArrayLike, actions: ArrayLike) -> IntArray:
         """Return the pair of each (state, action), given as two arrays of one shape.
@@ -137,17 +150,17 @@ class Pairs(_checks.Locked):
             )
         return np.asarray(index)
 
-    def sum_by_state(self, pairs: FloatArray) -> FloatArray:
+    def sum_by_state(self, pairs: ArrayLike) -> FloatArray:
         """Return B x, the sum of a pair vector over each state's pairs."""
-        return np.add.reduceat(pairs, self.state_starts[:-1])
+        return np.add.reduceat(self.pairs(pairs, "pairs"), self.state_starts[:-1])
 
-    def max_by_state(self, pairs: FloatArray) -> FloatArray:
+    def max_by_state(self, pairs: ArrayLike) -> FloatArray:
         """Return the largest entry of a pair vector among each state's pairs."""
-        return np.maximum.reduceat(pairs, self.state_starts[:-1])
+        return np.maximum.reduceat(self.pairs(pairs, "pairs"), self.state_starts[:-1])
 
-    def min_by_state(self, pairs: FloatArray) -> FloatArray:
+    def min_by_state(self, pairs: ArrayLike) -> FloatArray:
         """Return the least entry of a pair vector among each state's pairs."""
-        return np.minimum.reduceat(pairs, self.state_starts[:-1])
+        return np.minimum.reduceat(self.pairs(pairs, "pairs"), self.state_starts[:-1])
 
     def likely_actions(self, policy: ArrayLike) -> IntArray:
         """Return the most likely action of each state under a policy or an occupancy.
@@ -167,10 +180,18 @@ class Pairs(_checks.Locked):
         return 1.0 / np.diff(self.state_starts)[self.pair_states]
 
 
-def state_starts(states: IntArray, actions: IntArray, n_states: int) -> IntArray:
-    """Return where each state's pairs begin, after checking the order of the pairs."""
-    if states.min() < 0 or states.max() >= n_states:
-        raise ValueError(f"pair_states must lie in 0..{n_states - 1}, got {states.min()}..{states.max()}")
+def numbered_pairs(pair_states: IntArray, pair_actions: IntArray, n_states: int, n_actions: int) -> IntArray:
+    """Return where each state's pairs begin, after checking the pairs and their order."""
+    states, actions = pair_states, pair_actions
+    if states.ndim != 1 or states.shape != actions.shape or not states.size:
+        raise ValueError(
+            f"pair_states, pair_actions have shapes {states.shape} and {actions.shape}, expected one entry per pair"
+        )
+    for name, array, size in (("pair_states", states, n_states), ("pair_actions", actions, n_actions)):
+        if array.min() < 0:
+            raise ValueError(f"{name} must not be negative, got {array.min()}")
+        if array.max() >= size:
+            raise ValueError(f"{name} must lie in 0..{size - 1}, got {array.min()}..{array.max()}")
     same_state = np.diff(states) == 0
     if (np.diff(states) < 0).any() or (np.diff(actions)[same_state] <= 0).any():
         raise ValueError("pair_states, pair_actions: pairs must be ordered by state, then action, none twice")

@@ -21,6 +21,7 @@ This module imports neither Gymnasium nor torch nor imitation.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp import forward
 from rlfd_gym.mdp import occupancy as _occupancy
-from rlfd_gym.mdp.pairs import Pairs, require_pairs, state_starts
+from rlfd_gym.mdp.pairs import Pairs, numbered_pairs, require_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,8 @@ class TabularMDP(Pairs):
     `from_env` or `from_dense`.
 
     Args:
-        transitions: P, sparse or dense, of shape (n_pairs, n_states); every row sums to one.
+        transitions: P, sparse or dense, of shape (n_pairs, n_states); every row sums to one up to
+            1e-6, and entries down to -1e-12 count as zeros with rounding.
         pair_states: the state of each pair, ascending; every state has at least one pair.
         pair_actions: the action of each pair, ascending within a state.
         initial: ν₀, over states. `None` means uniform.
@@ -92,14 +94,12 @@ class TabularMDP(Pairs):
                 raise ValueError(
                     f"{name} has shape {array.shape}, expected ({n_pairs},): one entry per row of transitions"
                 )
-        if actions.min() < 0:
-            raise ValueError(f"pair_actions must not be negative, got {actions.min()}")
         least = int(actions.max()) + 1
         if n_actions is None:
             n_actions = least
         elif _checks.integer("n_actions", n_actions, 1) < least:
             raise ValueError(f"n_actions is {n_actions}, but pair_actions holds action {least - 1}")
-        starts = state_starts(states, actions, n_states)
+        starts = numbered_pairs(states, actions, n_states, n_actions)
         if initial is None:
             start = np.full(n_states, 1.0 / n_states)
         else:
@@ -115,6 +115,18 @@ class TabularMDP(Pairs):
             n_states=n_states,
             state_starts=starts,
         )
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restore the fields, after checking the tables as if they came from the user."""
+        matrix = state["transitions"]
+        check_csr("transitions", matrix)
+        _row_sums(matrix)
+        starts = numbered_pairs(*(state[name] for name in ("pair_states", "pair_actions", "n_states", "n_actions")))
+        if matrix.shape != (len(state["pair_states"]), state["n_states"]) or not np.array_equal(
+            starts, state["state_starts"]
+        ):
+            raise ValueError(f"transitions has shape {matrix.shape}, which does not fit the pairs stored with it")
+        super().__setstate__(state)
 
     @classmethod
     def from_dense(
@@ -134,7 +146,7 @@ class TabularMDP(Pairs):
         >>> TabularMDP.from_dense(P, discount=0.9, feasible=[[True, True], [True, False]]).n_pairs
         3
         """
-        dense = _checks.as_array("P", P, np.float64)
+        dense = _checks.numbers("P", P)
         if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
             raise ValueError(f"P has shape {dense.shape}, expected (n_states, n_actions, n_states)")
         n_states, n_actions, _ = dense.shape
@@ -200,16 +212,19 @@ class TabularMDP(Pairs):
         options = {"smoothing": smoothing, "unvisited": unvisited, "initial": initial, **columns}
         return read_log(log, discount=discount, **options).mdp
 
-    def flow(self, occupancy: FloatArray) -> FloatArray:
+    def flow(self, occupancy: ArrayLike) -> FloatArray:
         """Return Tγ μ, a vector over states.
 
         It equals `initial` exactly if μ is the occupancy of a policy.
         """
-        return (self.sum_by_state(occupancy) - self.discount * (self.transitions.T @ occupancy)) / (1 - self.discount)
+        mu = self.pairs(occupancy, "occupancy")
+        mass = np.add.reduceat(mu, self.state_starts[:-1])
+        return (mass - self.discount * (self.transitions.T @ mu)) / (1 - self.discount)
 
-    def flow_transpose(self, value: FloatArray) -> FloatArray:
+    def flow_transpose(self, value: ArrayLike) -> FloatArray:
         """Return Tγᵀ u, the cost over pairs under which u is the value of every policy."""
-        return (value[self.pair_states] - self.discount * (self.transitions @ value)) / (1 - self.discount)
+        u = _checks.finite_vector("value", value, self.n_states, "state (mdp.n_states)")
+        return (u[self.pair_states] - self.discount * (self.transitions @ u)) / (1 - self.discount)
 
     def flow_matrix(self) -> sp.csr_array:
         """Return Tγ as a sparse (n_states, n_pairs) matrix, for linear and quadratic programs."""
@@ -255,23 +270,75 @@ class TabularMDP(Pairs):
         return float(self.initial @ self.value_of(policy, cost))
 
 
+def check_csr(name: str, matrix: Any) -> None:
+    """Check that a CSR matrix is one: compiled code follows its indices without looking."""
+    shape, indices, starts = matrix.shape, matrix.indices, matrix.indptr
+    for part, array in (("indices", indices), ("indptr", starts)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise ValueError(f"{name}.{part} must be a vector of integers, got {array.dtype} of shape {array.shape}")
+    if len(shape) != 2 or starts.shape != (shape[0] + 1,):
+        raise ValueError(f"{name}.indptr has shape {starts.shape}, expected one entry per row and one more: {shape}")
+    if matrix.data.shape != indices.shape or starts[0] != 0 or starts[-1] != indices.size:
+        raise ValueError(
+            f"{name}.indptr must go from 0 to the {indices.size} entries of indices, one for each of data; it goes "
+            f"from {starts[0]} to {starts[-1]}, and data has shape {matrix.data.shape}"
+        )
+    if (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"{name}.indptr must not decrease; row {int(np.argmax(starts[1:] < starts[:-1]))} ends early")
+    if indices.size and (indices.min() < 0 or indices.max() >= shape[1]):
+        bad = np.flatnonzero((indices < 0) | (indices >= shape[1]))
+        row = int(np.searchsorted(starts, bad[0], side="right")) - 1
+        raise ValueError(
+            f"{name}: row {row} leads to state {indices[bad[0]]}, but its columns are 0..{shape[1] - 1} "
+            f"({bad.size} such entries)"
+        )
+
+
 def _transition_matrix(transitions: Any) -> sp.csr_array:
     """Return a checked copy of P in canonical CSR form."""
+    if sp.issparse(transitions):
+        if transitions.dtype.kind not in "iuf":
+            raise TypeError(f"transitions must hold numbers, got a matrix of {transitions.dtype}")
+        _check_before_conversion(transitions)
+    else:
+        transitions = _checks.numbers("transitions", transitions)
+    if len(transitions.shape) != 2 or 0 in transitions.shape:
+        raise ValueError(f"transitions has shape {transitions.shape}, expected (n_pairs, n_states), both at least 1")
     try:
         matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, IndexError) as error:
         raise TypeError(f"transitions must be a (n_pairs, n_states) matrix, dense or sparse: {error}") from None
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"transitions has shape {matrix.shape}, expected (n_pairs, n_states), both at least 1")
+    check_csr("transitions", matrix)
     matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all():
-        raise ValueError("transitions must be finite, but it holds NaN or infinity")
+    if not (matrix.data <= _checks.LARGEST).all():
+        raise ValueError(f"transitions must be finite and no more than one, but it holds {matrix.data.max()}")
     if matrix.data.size and matrix.data.min() < 0:
-        raise ValueError(f"transitions must not be negative, but it holds {matrix.data.min()}")
+        if matrix.data.min() < -_checks.ROUNDING:
+            raise ValueError(f"transitions must not be negative, but it holds {matrix.data.min()}")
+        np.maximum(matrix.data, 0.0, out=matrix.data)
     matrix.eliminate_zeros()
-    sums = matrix.sum(axis=1)
-    worst = int(np.argmax(np.abs(sums - 1)))
-    if abs(sums[worst] - 1) > _checks.SUM_TOLERANCE:
-        raise ValueError(f"transitions: the probabilities of row {worst} must sum to 1, but they sum to {sums[worst]}")
-    matrix.data /= np.repeat(sums, np.diff(matrix.indptr))
+    matrix.data /= np.repeat(_row_sums(matrix), np.diff(matrix.indptr))
     return matrix
+
+
+def _check_before_conversion(matrix: Any) -> None:
+    """Check the indices that SciPy follows without looking when it converts a matrix to CSR."""
+    if matrix.format == "csr":
+        check_csr("transitions", matrix)
+    try:
+        if matrix.format in ("csc", "bsr"):
+            matrix.check_format(full_check=True)
+        elif matrix.format == "coo":
+            sp.coo_array((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"transitions is a broken {matrix.format} matrix: {error}") from None
+
+
+def _row_sums(matrix: sp.csr_array) -> FloatArray:
+    """Return the sums of the rows, each of which must be one up to `SUM_TOLERANCE`."""
+    sums = matrix.sum(axis=1)
+    off = np.abs(sums - 1)
+    worst = int(np.argmax(off))
+    if not off[worst] <= _checks.SUM_TOLERANCE:
+        raise ValueError(f"transitions: the probabilities of row {worst} must sum to 1, but they sum to {sums[worst]}")
+    return sums

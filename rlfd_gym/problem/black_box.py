@@ -8,6 +8,7 @@ but the convergence theorem still holds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.mdp.pairs import Pairs
 from rlfd_gym.problem.problem import near_prior
-from rlfd_gym.problem.protocol import Problem
+from rlfd_gym.problem.protocol import Problem, checksums
 
 
 class TransitionOracle(Protocol):
@@ -93,7 +94,7 @@ class BlackBoxProblem(Problem):
             raise TypeError(f"oracle must have a method sample_next(states, actions, rng), got {type(oracle).__name__}")
         _checks.instance("expert", expert, SampledExpert)
         shape = (_checks.integer("n_states", n_states, 1), _checks.integer("n_actions", n_actions, 1))
-        mask = np.ones(shape, dtype=bool) if feasible is None else np.asarray(feasible)
+        mask = np.ones(shape, dtype=bool) if feasible is None else _checks.as_array("feasible", feasible)
         if mask.shape != shape or mask.dtype != np.bool_ or not mask.any(axis=1).all():
             raise ValueError(f"feasible must be a boolean array of shape {shape} with an action in every state")
         self._check_expert(expert, mask)
@@ -123,10 +124,12 @@ class BlackBoxProblem(Problem):
         """The action of each pair."""
         return self.pairs.pair_actions
 
-    @property
-    def expert_vector(self) -> IntArray:
-        """The expert's pairs, for the fingerprint."""
-        return self.expert_pairs
+    @cached_property
+    def world_sums(self) -> tuple[int, ...]:
+        """The checksums of the feasible pairs and of the expert's transitions."""
+        return checksums(
+            self.pair_states, self.pair_actions, self.expert_pairs, self.expert.next_states, self.expert.weights
+        )
 
     @staticmethod
     def _check_expert(expert: SampledExpert, mask: np.ndarray[Any, Any]) -> None:

@@ -32,6 +32,7 @@ is in `rlfd_gym.problem.theorem`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,7 +44,7 @@ from rlfd_gym.beliefs.belief import FEASIBILITY, in_box
 from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.mdp.occupancy import check_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
-from rlfd_gym.problem.protocol import Point, Problem
+from rlfd_gym.problem.protocol import Point, Problem, checksums
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -104,13 +105,14 @@ class RLfDProblem(Problem):
             belief = near_prior(prior, alpha, regulariser, mdp.n_pairs)
         elif prior is not None or alpha != 0 or regulariser != "l2":
             raise ValueError("belief and prior exclude each other: give the prior, its alpha and norm to the belief")
-        elif not isinstance(belief, Belief):
-            raise TypeError(f"belief must be a Belief of rlfd_gym.beliefs, got {type(belief).__name__}")
+        else:
+            _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")  # type: ignore[type-abstract]
         sizes = {name: getattr(mdp, name) for name in ("n_pairs", "n_states", "discount", "state_starts")}
         self._fill(mdp=mdp, expert=mu, belief=belief.over(mdp), **sizes)
 
     def with_belief(self, belief: Belief) -> RLfDProblem:
         """Return the same problem, with the same expert to the bit, under another belief."""
+        _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")  # type: ignore[type-abstract]
         problem = object.__new__(RLfDProblem)
         problem._fill(**vars(self) | {"belief": belief.over(self.mdp)})
         return problem
@@ -198,10 +200,12 @@ class RLfDProblem(Problem):
         """Where the transitions of each pair begin in the tables."""
         return self.mdp.transitions.indptr
 
-    @property
-    def expert_vector(self) -> FloatArray:
-        """The expert's occupancy, for the fingerprint."""
-        return self.expert
+    @cached_property
+    def world_sums(self) -> tuple[int, ...]:
+        """The checksums of the tables and of the expert's occupancy."""
+        mdp, p = self.mdp, self.mdp.transitions
+        tables = (p.data, p.indices, p.indptr, mdp.pair_states, mdp.pair_actions, mdp.initial)
+        return checksums(*tables, self.expert)
 
 
 def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -> NearPrior:

@@ -104,17 +104,23 @@ class Problem(_checks.Locked, ABC):
 
         With `uniform`, the parts of it that lie in a simplex are in its middle.
         """
+        _checks.instance("rng", rng, np.random.Generator)
+        _checks.flag("uniform", uniform)
         x, value = self.belief.start(rng, uniform), rng.uniform(-1, 1, self.n_states)
         return Point(x, value, in_simplex(rng, self.n_pairs, uniform))
 
     def fingerprint(self) -> tuple[float | str, ...]:
         """Return numbers that distinguish this problem from others."""
-        basis = getattr(self.belief, "basis", None)
-        arrays = (self.expert_vector, self.prior, *(() if basis is None else (basis,)))
-        sums = (zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in arrays)
-        return (self.n_pairs, self.n_states, self.discount, self.alpha, self.regulariser, *sums)
+        believed = [value for value in vars(self.belief).values() if isinstance(value, np.ndarray)]
+        numbers = (self.n_pairs, self.n_states, self.discount, type(self.belief).__name__, self.alpha, self.regulariser)
+        return (*numbers, *checksums(*believed), *self.world_sums)
 
     @property
     @abstractmethod
-    def expert_vector(self) -> FloatArray | IntArray:
-        """The expert as numbers, for the fingerprint."""
+    def world_sums(self) -> tuple[int, ...]:
+        """The checksums of the environment and the expert, for the fingerprint; computed once."""
+
+
+def checksums(*arrays: FloatArray | IntArray) -> tuple[int, ...]:
+    """Return a checksum of each array."""
+    return tuple(zlib.crc32(np.ascontiguousarray(array).data) for array in arrays)

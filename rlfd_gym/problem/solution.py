@@ -131,7 +131,8 @@ class Solution(Apprentice):
         lower: a lower bound on the same.
         method: the method's name; the library's own are `rlfd_gym.problem.solution.METHODS`.
         n_iterations: how many iterations the method took, in its own unit.
-        finished: False after an interrupt; the solution is then the one reached until then.
+        finished: False after an interrupt or at a time limit; the solution is then the one reached
+            until then.
         history: how the solve went, if that was recorded.
         stats: numbers that only this method reports, by name.
         state: what the solver needs to continue (`solve_smd(..., initial=solution)`); `None` for
@@ -163,4 +164,4 @@ class Solution(Apprentice):
         method, *others = super()._facts()
         bounds = [] if np.isnan(self.upper) else [f"value in [{self.lower:.6g}, {self.upper:.6g}]"]
         gap = [f"duality gap {self.duality_gap:.2g}"] if bounds else []
-        return [method, *bounds, *gap, *others, *([] if self.finished else ["interrupted"])]
+        return [method, *bounds, *gap, *others, *([] if self.finished else ["not finished"])]

@@ -54,8 +54,9 @@ import numpy as np
 
 from rlfd_gym import _checks
 from rlfd_gym.beliefs import Belief, Hull
+from rlfd_gym.beliefs.belief import BOUNDS
 
-BOUNDS = ("corrected", "paper")
+SMALLEST = 1e-30  # the ε below which no number of steps that fits into a machine would do
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +144,7 @@ class HullTheorem(Theorem):
 
     def second_moments(self, bound: str = "corrected") -> tuple[float, float, float]:
         """Return (v_w, v_u, v_μ)."""
+        _checks.one_of("bound", bound, BOUNDS)
         v_u = 2 * ((1 + self.discount) / (1 - self.discount)) ** 2
         return self.belief.second_moment(bound), v_u, 4 * self.n_pairs / (1 - self.discount) ** 2
 
@@ -180,4 +182,4 @@ def theorem_of(n_pairs: int, n_states: int, discount: float, belief: Belief) -> 
 
 
 def _positive(epsilon: float) -> float:
-    return _checks.number("epsilon", epsilon, 0.0, np.inf, open_ends=True)
+    return _checks.number("epsilon", epsilon, SMALLEST, np.inf, open_ends=True)

@@ -6,8 +6,7 @@ reported in the log's own words:
 
     costs = read_costs("prior.csv")
     learned = learn(read_log("log.csv", discount=0.9), costs, alpha="regret-budget:0.05")
-    write_tables(learned, folder)
-    write_page(learned, folder, title="Learned from log.csv")
+    write_report(learned, folder, title="Learned from log.csv")
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._file_sets import replacing_set
 from rlfd_gym.alpha import AlphaChoice, AlphaPath, alpha_path, parse_rule, select_alpha
 from rlfd_gym.experts.logs.estimate import Log
 from rlfd_gym.experts.logs.labels import Label
@@ -130,6 +130,20 @@ def summary(learned: Learned) -> list[list[str]]:
         money = [f"{learned.scale.from_box(occupancy @ cost):.2f}" for cost in (prior, learned.solution.cost)]
         rows.append([name, *money, f"{np.abs(occupancy - logged).sum() / 2:.0%} of the time"])
     return rows
+
+
+def write_report(
+    learned: Learned, folder: str | os.PathLike[str], *, title: str, warnings: Sequence[str] = (), command: str = ""
+) -> Path:
+    """Write what `write_tables` and `write_page` do as a set, and return the path of the page.
+
+    Whenever this is stopped, the folder shows all files from before or all of the new ones: they
+    are links into a hidden folder beside them, see `rlfd_gym._file_sets`.
+    """
+    with replacing_set(folder) as new:
+        write_tables(learned, new)
+        page = write_page(learned, new, title=title, warnings=warnings, command=command)
+    return Path(folder) / page.name
 
 
 def write_tables(learned: Learned, folder: str | os.PathLike[str]) -> None:

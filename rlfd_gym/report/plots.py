@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import write
 from rlfd_gym.mdp.pairs import Pairs
@@ -136,6 +137,7 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 150) -> bytes:
 
     Missing folders are created.
     """
+    _checks.path("path", path)
     content = png(figure, dpi)
     write(path, content)
     return content
@@ -176,9 +178,13 @@ def draw_cost(
 
     Return the image, for a colour bar.
     """
-    chosen = np.ones(mdp.n_pairs, dtype=bool) if action is None else mdp.pair_actions == action
+    _fits(grid, mdp)
+    values, limit = mdp.pairs(cost, "cost"), _checks.number("limit", limit, 0.0, open_ends=True)
+    chosen = np.ones(mdp.n_pairs, dtype=bool)
+    if action is not None:
+        chosen = mdp.pair_actions == _checks.integer("action", action, 0, mdp.n_actions - 1)
     number = np.bincount(mdp.pair_states[chosen], minlength=mdp.n_states)
-    total = np.bincount(mdp.pair_states[chosen], weights=cost[chosen], minlength=mdp.n_states)
+    total = np.bincount(mdp.pair_states[chosen], weights=values[chosen], minlength=mdp.n_states)
     with np.errstate(invalid="ignore"):
         page = (total / number).reshape(grid.cells.shape)
     image = axis.imshow(page, cmap=COST_MAP, vmin=-limit, vmax=limit, origin=grid.origin)
@@ -191,15 +197,17 @@ def draw_policy(axis: Axes, grid: Grid, mdp: Pairs, policy: FloatArray) -> None:
 
     The arrow of the most likely action is dark and never short. Goals have no arrows.
     """
+    _fits(grid, mdp)
+    chance = mdp.pairs(policy, "policy")
     draw_world(axis, grid)
     row, column = np.divmod(np.asarray(mdp.pair_states), grid.cells.shape[1])
-    best = np.asarray(policy) >= mdp.max_by_state(policy)[mdp.pair_states] - 1e-9
+    best = chance >= mdp.max_by_state(chance)[mdp.pair_states] - 1e-9
     arrows = np.asarray(grid.arrows, dtype=np.float64)[mdp.pair_actions]
     up = 1.0 if grid.row_zero == "bottom" else -1.0
-    shown = (grid.cells.ravel()[mdp.pair_states] != GOAL) & (np.asarray(policy) > 0.02)
+    shown = (grid.cells.ravel()[mdp.pair_states] != GOAL) & (chance > 0.02)
     for dark in (False, True):
         some = shown & (best == dark)
-        length = 0.46 * np.maximum(np.asarray(policy)[some], 0.6 if dark else 0.0)
+        length = 0.46 * np.maximum(chance[some], 0.6 if dark else 0.0)
         axis.quiver(
             column[some], row[some], arrows[some, 0] * length, up * arrows[some, 1] * length,
             angles="xy", units="xy", scale_units="xy", scale=1.0, color=BLACK if dark else "#9A9A9A",
@@ -220,14 +228,16 @@ def draw_orders(
 
     Where a policy mixes actions, a band shows the middle 80% of them.
     """
+    _checks.instance("mdp", mdp, Pairs)
     states = np.arange(mdp.n_states)
     markers = "osD^vPX*"
-    for k, (name, policy) in enumerate(policies.items()):
+    for k, (name, given) in enumerate(policies.items()):
+        policy = mdp.pairs(given, "policy")
         colour = (colours or COLOURS).get(name, SEQUENCE[k % len(SEQUENCE)])
         low, high = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
         for s in states:
             own = slice(mdp.state_starts[s], mdp.state_starts[s + 1])
-            actions, chance = mdp.pair_actions[own], np.asarray(policy)[own]
+            actions, chance = mdp.pair_actions[own], policy[own]
             tenth, ninth = np.searchsorted(np.cumsum(chance), (0.1, 0.9)).clip(max=len(actions) - 1)
             low[s], high[s] = actions[tenth], actions[ninth]
         axis.plot(
@@ -254,6 +264,9 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
     >>> plot_path(path, [rlfd_gym.select_alpha(path, "l-curve")]).axes[0].get_xscale()
     'log'
     """
+    from rlfd_gym.alpha import AlphaPath  # here, because it loads the solvers
+
+    _checks.instance("path", path, AlphaPath, "see alpha_path")
     figure, axes = new_figure(2, 1, (6.4, 5.2), sharex=True, height_ratios=(3, 1))
     trade, changes = axes[:, 0]
     alphas = np.array([point.alpha for point in path])
@@ -276,6 +289,13 @@ def plot_path(path: AlphaPath, choices: Sequence[AlphaChoice] = ()) -> Figure:
     changes.set_xlabel("α, the weight of the prior")
     legend_below(figure, columns=1)
     return figure
+
+
+def _fits(grid: Grid, mdp: Pairs) -> None:
+    """Check that each state of the MDP has a cell."""
+    cells = _checks.instance("grid", grid, Grid).cells
+    if _checks.instance("mdp", mdp, Pairs).n_states != cells.size:
+        raise ValueError(f"grid has {cells.size} cells, but mdp has {mdp.n_states} states")
 
 
 def _changes(mdp: Pairs, before: FloatArray, after: FloatArray) -> int:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlfd_gym._files import write
+from rlfd_gym import _checks
+from rlfd_gym._files import check_folder, guarded, unguarded, write
 
-__all__ = ["half_width", "mean_and_margin", "write", "write_csv"]
+__all__ = ["check_folder", "half_width", "mean_and_margin", "read_csv", "write", "write_csv"]
 
 CONFIDENCE = 0.95
 
@@ -28,14 +29,22 @@ def write_csv(
     """Write a CSV file, completely or not at all; missing folders are created.
 
     Floats are written with `digits` significant digits; by default, with as many as are needed to
-    read the same numbers back.
+    read the same numbers back. A text that a spreadsheet would run as a formula begins with an
+    apostrophe in the file; `read_csv`, `read_log` and `read_costs` take it away again.
     """
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(header)
+    lines.writerow(map(guarded, header))
     for row in rows:
-        lines.writerow(f"{x:.{digits}g}" if digits is not None and isinstance(x, float) else x for x in row)
+        lines.writerow(f"{x:.{digits}g}" if digits is not None and isinstance(x, float) else guarded(x) for x in row)
     write(path, text.getvalue().encode())
+
+
+def read_csv(path: str | os.PathLike[str]) -> tuple[list[str], list[list[str]]]:
+    """Return (header, rows) of a file that `write_csv` has written, as texts."""
+    with open(path, newline="", encoding="utf-8") as file:
+        header, *rows = ([unguarded(text) for text in row] for row in csv.reader(file))
+    return header, rows
 
 
 def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
@@ -47,7 +56,8 @@ def mean_and_margin(values: Sequence[float]) -> tuple[float, float | None]:
     >>> mean_and_margin([1.0])
     (1.0, None)
     """
-    x = np.asarray(values, dtype=np.float64)
+    x = _checks.numbers("values", values)
+    _checks.finite_vector("values", x, max(1, x.size), "value")
     return float(x.mean()), float(half_width(x.std(ddof=1), len(x))) if len(x) > 1 else None
 
 
@@ -59,7 +69,8 @@ def half_width(std: ArrayLike, n: int, ddof: int = 1) -> Any:
     """
     from scipy.stats import t as student  # takes half a second to import
 
-    spread = np.asarray(std)
-    if n < 2:
+    spread = _checks.finite("std", _checks.numbers("std", std))
+    _checks.integer("ddof", ddof, 0, 1)
+    if _checks.integer("n", n, 1) < 2:
         return spread * np.nan
     return student.ppf(0.5 + CONFIDENCE / 2, n - 1) * spread / np.sqrt(n - 1 + ddof)

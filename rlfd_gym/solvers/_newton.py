@@ -5,11 +5,12 @@ The transition matrix P is passed as the three arrays of its CSR format.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from rlfd_gym._compiled import cached
 
-@numba.njit(cache=True, nogil=True)
+
+@cached()
 def prox(z, anchor, expert, prior, low, high, curvature, tau, raw, occupancy, slopes):
     """Compute every pair's prox step, before and after clipping at 0, and its derivative in z."""
     for i in range(z.size):
@@ -18,7 +19,7 @@ def prox(z, anchor, expert, prior, low, high, curvature, tau, raw, occupancy, sl
         slopes[i] = slope if raw[i] > 0.0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@cached(inline="always")
 def _prox_one(z, anchor, expert, prior, low, high, curvature, tau):
     """Return the prox step m of one pair and its slope.
 
@@ -33,7 +34,7 @@ def _prox_one(z, anchor, expert, prior, low, high, curvature, tau):
     return m, curvature * tau / (curvature + tau)
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def line_search(z, dz, gain, anchor, expert, prior, low_end, high_end, curvature, tau):
     """Return a step length at which the directional derivative has fallen to a tenth.
 
@@ -64,7 +65,7 @@ def line_search(z, dz, gain, anchor, expert, prior, low_end, high_end, curvature
     return length
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def wake_idle_states(state_starts, raw, slopes, nominal):
     """Give each state without active pairs a slope at its most nearly active one.
 
@@ -80,7 +81,7 @@ def wake_idle_states(state_starts, raw, slopes, nominal):
             slopes[best] = nominal
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def blend(old, new, expert, prior, low_end, high_end, curvature):
     """Return how far to go from one occupancy to another for the best lower bound.
 
@@ -107,7 +108,7 @@ def blend(old, new, expert, prior, low_end, high_end, curvature):
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
     """Return the diagonal of T D Tᵀ."""
     diagonal = np.zeros(state_starts.size - 1)
@@ -124,7 +125,7 @@ def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
     return diagonal
 
 
-@numba.njit(cache=True, nogil=True)
+@cached()
 def _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, out):
     """out = (T D Tᵀ + diag r - share r rᵀ) x, in one pass over the pairs with weight."""
     common = 0.0
@@ -147,26 +148,39 @@ def _normal_product(data, indices, indptr, state_starts, discount, weights, ridg
                     out[indices[k]] -= data[k] * total
 
 
-@numba.njit(cache=True, nogil=True)
-def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x, goal, limit):
-    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs, in place, until ‖residual‖₁ ≤ goal.
+@cached()
+def begin(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x):
+    """Begin conjugate gradients for (T D Tᵀ + diag r - share r rᵀ) x = rhs at the given x.
 
-    The method starts at the given x and uses a Jacobi preconditioner. `share` is 1/Σr, or 0 to
-    leave the last term out. Returns the number of products.
+    The method uses a Jacobi preconditioner. `share` is 1/Σr, or 0 to leave the last term out.
+    Returns what `advance` needs: the preconditioner, the residual r of x, the first direction p,
+    memory for a product, and the sizes (<r, z>, ‖r‖₁), where z is the preconditioned residual.
     """
-    # The residual of the given x, its size, and the first direction p.
     n = rhs.size
     diagonal = normal_diagonal(data, indices, indptr, state_starts, discount, weights)
-    r, p, ap = rhs.copy(), np.empty(n), np.empty(n)
+    r, p, ap, sizes = rhs.copy(), np.empty(n), np.empty(n), np.zeros(2)
     if np.any(x != 0.0):
         _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, ap)
         r -= ap
-    size, rz = 0.0, 0.0
     for s in range(n):
         diagonal[s] = max(diagonal[s] + ridge[s], 1e-300)
         p[s] = r[s] / diagonal[s]
-        rz += r[s] * p[s]
-        size += abs(r[s])
+        sizes[0] += r[s] * p[s]
+        sizes[1] += abs(r[s])
+    return diagonal, r, p, ap, sizes
+
+
+@cached()
+def advance(
+    data, indices, indptr, state_starts, discount, weights, ridge, share, x, goal, limit, diagonal, r, p, ap, sizes
+):
+    """Continue conjugate gradients until ‖residual‖₁ ≤ goal, for at most `limit` products.
+
+    Changes x and all that `begin` returned, in place. Returns the number of products; the method
+    has ended if it is below `limit`.
+    """
+    n = x.size
+    rz, size = sizes
     iteration = 0
     while iteration < limit and size > goal:
         iteration += 1
@@ -174,7 +188,8 @@ def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, 
         bend = 0.0
         for s in range(n):
             bend += p[s] * ap[s]
-        if not bend > 0.0:
+        if not (bend > 0.0 and rz > 0.0):
+            size = 0.0  # rounding has taken over: no more steps
             break
         # Move along p, then find the next direction.
         length = rz / bend
@@ -188,4 +203,5 @@ def conjugate_gradients(data, indices, indptr, state_starts, discount, weights, 
         rz = new
         for s in range(n):
             p[s] = r[s] / diagonal[s] + ratio * p[s]
+    sizes[0], sizes[1] = rz, size
     return iteration

@@ -30,7 +30,7 @@ MAX_SOLVES = 40
 SMALLEST = 1e-12  # of α, relative to its upper bound: below, r(α) no longer changes
 
 
-def improve(best: Incumbent, belief: Ball, promise: Promise, solve: Callable[[RLfDProblem], Incumbent]) -> int:
+def improve(best: Incumbent, belief: Ball, promise: Promise, solve: Callable[[RLfDProblem, float], Incumbent]) -> int:
     """Improve `best` until it keeps the promise.
 
     `solve` solves a problem with the belief `NearPrior`. Returns how many of these were solved.
@@ -45,9 +45,9 @@ def improve(best: Incumbent, belief: Ball, promise: Promise, solve: Callable[[RL
     low = SMALLEST * high
     alpha, count = 0.1 * high, 0
     known: list[tuple[float, float]] = []  # (log α, log r(α)), the last two
-    while count < MAX_SOLVES:
+    while count < MAX_SOLVES and not best.out_of_time():
         count += 1
-        near = solve(problem.with_belief(NearPrior(prior / size, alpha * size)))
+        near = solve(problem.with_belief(NearPrior(prior / size, alpha * size)), best.deadline)
         cost = size * near.cost
         best.offer(cost, size * near.value, near.occupancy)
         if best.keeps(promise):

@@ -8,9 +8,10 @@ r"""Exact solutions of the learning problem for every belief, each with the boun
 | `Prices`, `Hull` | "cutting-planes", or "qp" if one cannot plan from the expert's own start |
 | `Ball` | "multiplier": some problems with the belief `NearPrior` |
 
-**Promises.** "qp" closes the duality gap to `GAP` max(1, upper). "matrix-free" (see
+**Promises.** "qp" and "lp" close the duality gap to `GAP` max(1, upper). "matrix-free" (see
 `rlfd_gym.solvers.matrix_free`) closes it to 1% of the value of the problem, or to `GAP` if that is
-more. If a promise was not kept, a `RuntimeWarning` names the gap.
+more. If a promise was not kept, a `RuntimeWarning` names the gap. That happens at a `time_limit`,
+and where γ is so near to one (within 1e-7) that rounding stops every method.
 
 **"auto"** predicts the work of the factorisation from the transitions: k² multiplications for a
 pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee order, a
@@ -38,18 +39,17 @@ quadratic penalty: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250
 from __future__ import annotations
 
 import math
-import warnings
-
-import numpy as np
+import time
 
 from rlfd_gym import _checks
+from rlfd_gym._warnings import warn
 from rlfd_gym.beliefs import Ball, Belief, Hull, Intervals, NearPrior, Prices
 from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.protocol import Point
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers import ball, lp, matrix_free, prices, qp
-from rlfd_gym.solvers.incumbent import Incumbent, Promise, to_a_percent, to_rounding
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate, to_a_percent, to_rounding
 
 METHODS = {
     "NearPrior with norm l2": ("auto", "qp", "matrix-free"),
@@ -65,7 +65,7 @@ QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20
 AFFORDABLE_WORK = 1e10  # a minute or two
 
 
-def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
+def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float | None = None) -> Solution:
     """Solve the learning problem and prove the solution by bounds.
 
     Args:
@@ -76,12 +76,20 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
             "matrix-free" (to 1% of the value; "first-order" is its name in version 0.1), or "lp"
             (to 1e-6) with `norm="l1"`; for `Intervals` between "lp" and "matrix-free"; for
             `Prices` and `Hull` between "cutting-planes" and "qp".
+        time_limit: a number of seconds, after which the best bounds found so far are returned.
+            A program that takes less than about half a second is finished nevertheless, and so is
+            a step of the other methods.
 
     Returns:
         A solution whose `method` says what was used, and whose `guarantee` says by how much it is
         better than the expert at least. `n_iterations` counts interior point steps ("qp", "lp"),
         matrix-vector products ("matrix-free"), forward problems ("cutting-planes") or problems
-        with the belief `NearPrior` ("multiplier").
+        with the belief `NearPrior` ("multiplier"). `finished` is False if the time
+        limit came before the promise was kept; the programs have no bounds on the way, so those
+        returned then may be just what imitating the expert gives.
+
+    Raises:
+        KeyboardInterrupt: on Ctrl-C, within a second.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -90,14 +98,18 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         ('exact: qp', True)
     """
     belief = _checks.instance("problem", problem, RLfDProblem).belief
-    method = "matrix-free" if method == "first-order" else method
+    method = "matrix-free" if isinstance(method, str) and method == "first-order" else method
     name = _kind(belief)
     _checks.one_of(f"for the belief {name}, method", method, METHODS[name])
+    limit = None if time_limit is None else _checks.number("time_limit", time_limit, 0.0)
+    deadline = math.inf if limit is None else time.monotonic() + limit
     if isinstance(belief, (Prices, Hull)):
-        point, used, iterations, promise = _solve_few(problem, belief, method)
+        point, used, iterations, promise = _solve_few(problem, belief, method, deadline)
     else:
-        best = Incumbent(problem)
+        best = Incumbent(problem, deadline)
         used, iterations, promise = _solve(best, method)
+        if best.out_of_time() and not best.keeps(promise):
+            imitate(best)  # at once, and maybe better than what there is
         point = Point(best.cost, best.value, best.occupancy)
     upper, lower = problem.bounds(*point)
     solution = Solution(
@@ -111,6 +123,7 @@ def solve_exact(problem: RLfDProblem, method: str = "auto") -> Solution:
         method=f"exact: {used}",
         n_iterations=iterations,
         guarantee=guarantee_at(problem, point, upper, lower),
+        finished=is_kept(upper - lower, promise(upper, lower)) or time.monotonic() < deadline,
     )
     warn_about_gap(solution, promise(upper, lower))
     return solution
@@ -126,14 +139,16 @@ def _kind(belief: Belief) -> str:
     return name
 
 
-def _solve_few(problem: RLfDProblem, belief: Prices | Hull, method: str) -> tuple[Point, str, int, Promise]:
+def _solve_few(
+    problem: RLfDProblem, belief: Prices | Hull, method: str, deadline: float
+) -> tuple[Point, str, int, Promise]:
     """Solve a problem whose cost depends on a few numbers."""
     quick = problem.n_pairs <= QP_PAIRS
     promise = to_rounding if quick else to_a_percent
     if method == "qp" or (method == "auto" and quick and not prices.has_start(problem)):
-        point, steps = prices.one_program(problem, belief)
+        point, steps = prices.one_program(problem, belief, deadline)
         return point, "qp", steps, to_rounding
-    point, count = prices.cutting_planes(problem, belief, promise)
+    point, count = prices.cutting_planes(problem, belief, promise, deadline)
     return point, "cutting planes", count, promise
 
 
@@ -157,47 +172,43 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
     work = math.inf if method == "matrix-free" else qp.factorisation_work(problem.mdp)
     quick = problem.mdp.n_pairs <= QP_PAIRS and work <= QUICK_WORK
     if problem.alpha == 0 and not quick:
-        return "closed form", _imitate(best), to_a_percent
+        imitate(best)
+        return "closed form", 0, to_a_percent
     if method == "matrix-free":
         return method, matrix_free.improve(best, to_a_percent), to_a_percent
     if quick:
         iterations = qp.improve(best)
-        if best.keeps(to_rounding) or problem.alpha == 0:
+        if best.keeps(to_rounding) or problem.alpha == 0 or best.out_of_time():
             return "qp", iterations, to_rounding
         return "qp, then matrix-free", iterations + matrix_free.improve(best, to_rounding), to_rounding
     # "auto" on a large problem: the quick part first, then the program or the slow part.
     products = matrix_free.newton(best, to_a_percent)
-    if best.keeps(to_a_percent):
+    if best.keeps(to_a_percent) or best.out_of_time():
         return "matrix-free", products, to_a_percent
     if work <= AFFORDABLE_WORK:
         return "qp", qp.improve(best), to_rounding
     return "matrix-free", products + matrix_free.interior_point(best, to_a_percent), to_a_percent
 
 
-def _solve_near(problem: RLfDProblem) -> Incumbent:
+def _solve_near(problem: RLfDProblem, deadline: float) -> Incumbent:
     """Solve a problem with the belief `NearPrior`, as "auto" does."""
-    best = Incumbent(problem)
+    best = Incumbent(problem, deadline)
     _solve(best, "auto")
     return best
 
 
-def _imitate(best: Incumbent) -> int:
-    """Offer the closed form for α = 0: a constant cost and value, and the expert's occupancy.
-
-    Here q = 0 because Tγᵀ1 = 1, so upper = 0; and d = 0, so lower = 0.
-    """
-    problem = best.problem
-    constant = float(np.clip(problem.prior.mean(), -1.0, 1.0))
-    best.offer(np.full(problem.mdp.n_pairs, constant), np.full(problem.mdp.n_states, constant), problem.expert)
-    return 0
+def is_kept(gap: float, goal: float) -> bool:
+    """Return whether a gap keeps a promise, up to the rounding of the bounds; `nan` does not."""
+    return math.isfinite(gap) and gap <= goal * (1 + 1e-9)
 
 
 def warn_about_gap(solution: Solution, goal: float) -> None:
     """Warn the caller of the public function if the promise was not kept."""
-    if solution.duality_gap > goal * (1 + 1e-9):
-        warnings.warn(
-            f"{solution.method}: the duality gap is {solution.duality_gap:.2g}, not {goal:.2g} as promised; the bounds "
-            f"{solution.lower:.6g} and {solution.upper:.6g} hold nevertheless",
+    if not is_kept(solution.duality_gap, goal):
+        late = "" if solution.finished else " because the time was over"
+        warn(
+            f"{solution.method}: the duality gap is {solution.duality_gap:.2g}, not {goal:.2g} as promised{late}; the "
+            f"bounds {solution.lower:.6g} and {solution.upper:.6g} hold nevertheless",
             RuntimeWarning,
             stacklevel=3,
         )

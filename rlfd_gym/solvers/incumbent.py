@@ -1,4 +1,4 @@
-"""The incumbent: the best certified bounds that any method has found so far.
+"""The incumbent: the best certified bounds that any method has found so far, and its deadline.
 
 Whatever a method proposes is brought into the boxes and the simplex, and judged there. The bounds
 of `RLfDProblem.bounds` hold for every point of these sets, so no method has to be trusted. `upper`
@@ -8,6 +8,7 @@ separately.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,9 +38,11 @@ def to_a_percent(upper: float, lower: float) -> float:
 
 @dataclass
 class Incumbent:
-    """The best certified bounds so far, and the points that prove them."""
+    """The best certified bounds so far, the points that prove them, and until when to improve them."""
 
     problem: RLfDProblem
+    deadline: float = np.inf
+    """A time of `time.monotonic`."""
     cost: FloatArray = field(init=False)
     value: FloatArray = field(init=False)
     occupancy: FloatArray = field(init=False)
@@ -51,16 +54,23 @@ class Incumbent:
         """The duality gap, upper - lower."""
         return self.upper - self.lower
 
+    def out_of_time(self) -> bool:
+        """Return whether the deadline has passed."""
+        return time.monotonic() >= self.deadline
+
     def keeps(self, promise: Promise) -> bool:
         """Return whether the gap is as small as promised."""
-        return self.gap <= promise(self.upper, self.lower)
+        return bool(np.isfinite(self.gap)) and self.gap <= promise(self.upper, self.lower)
 
     def offer(self, cost: FloatArray, value: FloatArray, occupancy: FloatArray) -> float:
         """Judge a point, keep what is better than before, and return the point's own gap.
 
         The point is first brought into the belief's set, the box of values and the simplex. The
         value is shifted before it is clipped, because a constant shift of u changes neither bound.
+        A point that is not finite proves nothing.
         """
+        if not all(np.isfinite(part).all() for part in (cost, value, occupancy)):
+            return np.inf
         belief: Any = self.problem.belief  # one whose x is the cost itself
         c, limit = belief.nearest(cost), belief.largest
         shift = 0.5 * (value.max() + value.min()) if np.abs(value).max() > limit else 0.0
@@ -73,6 +83,19 @@ class Incumbent:
         if lower > self.lower:
             self.occupancy, self.lower = mu, lower
         return upper - lower
+
+
+def imitate(best: Incumbent) -> None:
+    """Offer what needs no solver: the expert's occupancy, with a constant cost or with the prior.
+
+    A constant cost and value have q = 0, because Tγᵀ1 = 1, and the expert's occupancy has d = 0.
+    At α = 0 both bounds are 0 then.
+    """
+    problem = best.problem
+    constant = float(np.clip(problem.prior.mean(), -1.0, 1.0))
+    best.offer(np.full(problem.n_pairs, constant), np.full(problem.n_states, constant), problem.expert)
+    if problem.alpha > 0:
+        best.offer(problem.prior, np.zeros(problem.n_states), problem.expert)
 
 
 def repaired(problem: RLfDProblem, occupancy: FloatArray, tolerance: float) -> FloatArray:

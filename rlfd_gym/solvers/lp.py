@@ -32,9 +32,11 @@ import scipy.sparse as sp
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
+from rlfd_gym._programs import OutOfTime, solve_lp
 from rlfd_gym.beliefs import Intervals, NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
+from rlfd_gym.solvers.incumbent import GAP, Incumbent, imitate, polish
 
 AT_PRIOR = 1e-9  # a cost this near to the prior is set to it: ten times the tolerance
 TOLERANCE = 1e-10  # the smallest that HiGHS accepts
@@ -43,22 +45,27 @@ TOLERANCE = 1e-10  # the smallest that HiGHS accepts
 def improve(best: Incumbent) -> int:
     """Improve `best` by HiGHS and, if needed, by repairing its point.
 
-    Returns the number of steps that HiGHS made.
+    Returns the number of steps that HiGHS made, 0 if the time was over before or HiGHS failed.
     """
-    cost, value, mu, iterations = linear_program(best.problem)
-    best.offer(cost, np.clip(value, -1.0, 1.0), mu)
+    try:
+        cost, value, mu, iterations = linear_program(best.problem, best.deadline)
+    except OutOfTime:
+        return 0
+    except SolverError:
+        imitate(best)
+        iterations = 0
+    else:
+        best.offer(cost, np.clip(value, -1.0, 1.0), mu)
     if best.gap > GAP:
         polish(best)
     return iterations
 
 
-def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+def linear_program(problem: RLfDProblem, deadline: float = np.inf) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Solve a problem with the ℓ1 regulariser or with intervals, and return (c, u, μ, steps).
 
-    The steps are those of the method that succeeded.
+    The steps are those of the method that succeeded. For γ within 1e-9 of one all may fail.
     """
-    from scipy.optimize import linprog  # slow to load
-
     mdp, n, n_states, belief = problem.mdp, problem.n_pairs, problem.n_states, problem.belief
     low, high = (np.broadcast_to(end, n) for end in belief.ends())
     expert, prior, alpha = n * problem.expert, np.clip(problem.prior, low, high), np.zeros(n)
@@ -78,18 +85,19 @@ def linear_program(problem: RLfDProblem) -> tuple[FloatArray, FloatArray, FloatA
         ]
     )
     for method in ("highs-ipm", "highs-ds"):
-        result = linprog(
+        result = solve_lp(
             np.concatenate([prior, high, -low[far], np.ones(2 * n_states)]),
             A_eq=sp.csc_array(rows),
             b_eq=np.zeros(n_states + 1),
             bounds=bounds,
             method=method,
             options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+            deadline=deadline,
         )
         if result.status == 0:
             break
     if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the linear program of RLfD_α, which has a solution: {result.message}")
+        raise SolverError(f"HiGHS did not solve the linear program of RLfD_α, which has a solution: {result.message}")
     # Back to μ, and from the multipliers (y, t) to the value and the best cost.
     near, above, below = np.split(result.x[: 2 * n + far.size], [n, 2 * n])
     mu = expert + near + above

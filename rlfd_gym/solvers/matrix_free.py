@@ -70,6 +70,7 @@ PATIENCE = 8  # proximal Newton steps in which the gap has to halve
 MAX_STEPS = 100  # of either method; usually neither needs half of them
 MAX_PRODUCTS = 3_000  # conjugate gradient iterations in one Newton step
 LEAST_WIDTH = 1e-6  # of an interval, for the interior point method: what it finds is clipped when it is judged
+PORTION = 20_000_000  # entries of the tables that are passed between two looks at the clock
 BOUNDARY = 0.99  # the share of the way to the boundary that an interior point step may go
 
 
@@ -127,7 +128,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
     offer_repaired(inner_prior, 1e-3 * best.gap)
 
     gaps = [best.gap]
-    while not best.keeps(promise) and len(gaps) <= MAX_STEPS:
+    while not best.keeps(promise) and len(gaps) <= MAX_STEPS and not best.out_of_time():
         if len(gaps) > PATIENCE and best.gap > 0.5 * gaps[-1 - PATIENCE]:
             break
         # (Tγ D Tγᵀ + damping) du = gradient, to an accuracy that follows the residual.
@@ -135,9 +136,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
         _newton.wake_idle_states(mdp.state_starts, raw, slopes, a * tau / (a + tau) if a > 0 else tau)
         ridge = damping * _newton.normal_diagonal(*matrix, slopes)
         step, forcing = np.zeros(mdp.n_states), min(0.3, max(residual, 1e-3))
-        products += _newton.conjugate_gradients(
-            *matrix, slopes, ridge, 0.0, gradient, step, forcing * residual, MAX_PRODUCTS
-        )
+        products += _conjugate_gradients(best, slopes, ridge, 0.0, gradient, step, forcing * residual)
         # The line search, and the damping by its length.
         z_step = mdp.flow_transpose(step)
         length = _newton.line_search(z, z_step, float(target @ step), anchor, expert, prior, low, high, a, tau)
@@ -174,10 +173,12 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
     products = 0
     for _ in range(MAX_STEPS):
         best.offer(np.maximum(mdp.flow_transpose(point.value), floor), point.value - point.centre, point.multipliers[0])
-        if best.keeps(promise):
+        if best.keeps(promise) or best.out_of_time():
             break
-        system = _System(problem, point)
+        system = _System(best, point)
         left = system.complementarity
+        if not (left > 0.0 and system.ridge.any()):
+            break  # the numbers have become too small to divide by
         accuracy = 0.1 * min(1.0, left)
         # The predictor aims at no complementarity at all.
         step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), accuracy)
@@ -192,8 +193,8 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
         step, count = system.step(targets, step.value, accuracy)
         products += count
         length = step.longest(system)
-        if length < 1e-4:
-            break  # rounding, or the inaccuracy of the products, has taken over
+        if not length >= 1e-4:
+            break  # rounding, or the inaccuracy of the products, has taken over; `nan` is no length, either
         point = point.moved(step, length)
     return products
 
@@ -219,13 +220,13 @@ class _Point:
         return list(zip(slacks, self.multipliers, strict=True))
 
     def longest(self, system: _System) -> float:
-        """Return the largest step length that stays inside, at most 1."""
+        """Return the largest step length that stays inside, at most 1; `nan` if the step is not finite."""
         rates = [
             float(np.max(-change / now))
             for here, there in zip(system.pairs, self.pairs, strict=True)
             for now, change in zip(here, there, strict=True)
         ]
-        return min(1.0, BOUNDARY / max(*rates, 1e-12))
+        return float(np.minimum(1.0, BOUNDARY / np.maximum(np.max(rates), 1e-12)))
 
     def moved(self, step: _Point, length: float) -> _Point:
         """Return the point after a step of the given length."""
@@ -241,10 +242,11 @@ class _Point:
 class _System:
     """The linear system of a Newton step at a point."""
 
-    def __init__(self, problem: RLfDProblem, point: _Point) -> None:
+    def __init__(self, best: Incumbent, point: _Point) -> None:
+        problem = best.problem
         mdp, a = problem.mdp, 2 * problem.alpha
         spread = point.value - point.centre
-        self.mdp = mdp
+        self.best, self.mdp = best, mdp
         low_end, high_end = _widened(problem)
         slacks = [point.slack, point.cost - low_end, high_end - point.cost, 1 + spread, 1 - spread]
         self.pairs = list(zip(slacks, point.multipliers, strict=True))
@@ -264,9 +266,7 @@ class _System:
 
         The conjugate gradients start at `guess`. Also returns the number of products.
         """
-        from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
-
-        mdp, p = self.mdp, self.mdp.transitions
+        mdp = self.mdp
         # Eliminate the multipliers of the boxes: on c into E = `bend`, on v - t into r = `ridge`.
         (_, mu), (s_low, low), (s_high, high), (s_under, under), (s_over, over) = self.pairs
         t_mu, t_low, t_high, t_under, t_over = targets
@@ -277,10 +277,7 @@ class _System:
         total, excess = float(self.ridge.sum()), float(push.sum()) - self.centre_residual
         rhs = self.value_residual - mdp.flow(self.weights * pull) + push - self.ridge * (excess / total)
         value = guess.copy()
-        matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount)
-        products = _newton.conjugate_gradients(
-            *matrix, self.weights, self.ridge, 1 / total, rhs, value, accuracy, MAX_PRODUCTS
-        )
+        products = _conjugate_gradients(self.best, self.weights, self.ridge, 1 / total, rhs, value, accuracy)
         # Back from dv to dt, dμ, dc and the other multipliers.
         centre = (float(self.ridge @ value) - excess) / total
         z = mdp.flow_transpose(value)
@@ -315,6 +312,35 @@ def _floor(problem: RLfDProblem) -> FloatArray:
     if problem.alpha == 0:
         return _ends(problem)[0]
     return problem.prior - problem.expert / (2 * problem.alpha)
+
+
+def _conjugate_gradients(
+    best: Incumbent,
+    weights: FloatArray,
+    ridge: FloatArray,
+    share: float,
+    rhs: FloatArray,
+    x: FloatArray,
+    goal: float,
+) -> int:
+    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs in place; see `_newton.conjugate_gradients`.
+
+    The products are made in portions of a fraction of a second, so that Ctrl-C and the deadline
+    are seen in between. Returns their number.
+    """
+    from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
+
+    mdp, p = best.problem.mdp, best.problem.mdp.transitions
+    matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, weights, ridge, share)
+    run = _newton.begin(*matrix, rhs, x)
+    portion, products = 1 + PORTION // (p.nnz + mdp.n_pairs), 0
+    while products < MAX_PRODUCTS and not best.out_of_time():
+        limit = min(portion, MAX_PRODUCTS - products)
+        made = _newton.advance(*matrix, x, goal, limit, *run)
+        products += made
+        if made < limit:
+            break
+    return products
 
 
 def _start(problem: RLfDProblem, best: Incumbent) -> _Point:

@@ -57,8 +57,10 @@ def has_start(problem: RLfDProblem) -> bool:
     return bool(problem.mdp.flow(problem.expert).min() >= -BALANCED)
 
 
-def cutting_planes(problem: RLfDProblem, belief: Prices | Hull, promise: Promise) -> tuple[Point, int]:
-    """Solve a problem by cutting planes until the promise is kept.
+def cutting_planes(
+    problem: RLfDProblem, belief: Prices | Hull, promise: Promise, deadline: float = np.inf
+) -> tuple[Point, int]:
+    """Solve a problem by cutting planes until the promise is kept or the deadline has passed.
 
     Returns the best point and the number of forward problems that were solved.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._programs import solve_qp
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import warn_about_gap
 from rlfd_gym.solvers.incumbent import GAP
-from rlfd_gym.solvers.qp import solve_piqp
 
 SUPPORT = 1e-12  # mass below which the expert does not count as having taken an action
 NOTHING = 4e-9  # a spread this small may be the error of the four forward solves
@@ -87,7 +87,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     )
     warn_about_gap(solution, GAP * max(min(1.0, float(np.abs(guess).max()) ** 2), upper))
     if spread <= max(TELLING * prior_spread, NOTHING):
-        warnings.warn(
+        warn(
             f"the projected cost tells almost no policies apart: under it the best and the worst policy differ by "
             f"{spread:.2g}, under the prior by {prior_spread:.2g}. The expert is far from optimal for any cost "
             f"near the prior; solve_exact with alpha > 0 lets the expert be suboptimal",
@@ -109,13 +109,13 @@ def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatAr
     slack = sp.csr_array(sp.block_array([[sp.eye_array(n), -mdp.flow_matrix().T]]))
     others = np.flatnonzero(~taken)
     box = np.full(hessian.size, 1.0 / scale)
-    result = solve_piqp(
+    result = solve_qp(
         hessian, gradient, slack[np.flatnonzero(taken)], slack[others], np.zeros(others.size), None, box, 1e-10
     )
     multiplier = np.zeros(n)
     multiplier[taken] = -result.y
-    multiplier[others] = result.z_l[: others.size]
-    return scale * result.x[:n], scale * result.x[n:], scale * multiplier, int(result.info.iter)
+    multiplier[others] = result.z[: others.size]
+    return scale * result.x[:n], scale * result.x[n:], scale * multiplier, result.n_iterations
 
 
 def projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> float:

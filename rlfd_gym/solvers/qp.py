@@ -17,16 +17,15 @@ program is solved once more with 0 ≤ u - low ≤ 2, where low is one more vari
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._programs import OutOfTime, solve_qp
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import GAP, Incumbent, polish
+from rlfd_gym.solvers.incumbent import GAP, Incumbent, imitate, polish
 
 PREDICTABLE_WORK = 1e8  # above, the prediction of the work would itself take seconds and gigabytes
 
@@ -34,12 +33,15 @@ PREDICTABLE_WORK = 1e8  # above, the prediction of the work would itself take se
 def improve(best: Incumbent) -> int:
     """Improve `best` by PIQP and, if needed, by repairing its points.
 
-    Returns the number of interior point steps.
+    Returns the number of interior point steps, 0 if the time was over before.
     """
     problem = best.problem
-    cost, value, mu, iterations = io_al(problem, spread=False)
-    if np.ptp(value) > 2.0 + 1e-7:
-        cost, value, mu, iterations = io_al(problem, spread=True)
+    try:
+        cost, value, mu, iterations = io_al(problem, spread=False, deadline=best.deadline)
+        if np.ptp(value) > 2.0 + 1e-7:
+            cost, value, mu, iterations = io_al(problem, spread=True, deadline=best.deadline)
+    except OutOfTime:
+        return 0
     if problem.alpha == 0:
         mu = problem.expert  # known: see `rlfd_gym.solvers.exact`
     # In states that the expert never visits, u may be far below -1. Clipping it there keeps
@@ -48,12 +50,16 @@ def improve(best: Incumbent) -> int:
     best.offer(cost, np.clip(value, -1.0, 1.0), mu)
     if best.gap > GAP:
         best.offer(cost, value, mu)
+    if np.isinf(best.gap):
+        imitate(best)
     if best.gap > GAP:
         polish(best)
     return iterations
 
 
-def io_al(problem: RLfDProblem, *, spread: bool) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+def io_al(
+    problem: RLfDProblem, *, spread: bool, deadline: float = np.inf
+) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Solve IO-AL_α times n and return (c, u, μ times n, steps).
 
     With `spread` the rows 0 ≤ u - low ≤ 2 are added.
@@ -73,44 +79,10 @@ def io_al(problem: RLfDProblem, *, spread: bool) -> tuple[FloatArray, FloatArray
         rows.append([None, sp.eye_array(n_states), sp.csr_array(-np.ones((n_states, 1)))])
         lower, upper = np.append(lower, np.zeros(n_states)), np.append(upper, np.full(n_states, 2.0))
     box = np.concatenate([np.ones(n), np.full(n_states + extra, np.inf)])
-    result = solve_piqp(hessian, gradient, None, sp.block_array(rows), lower, upper if spread else None, box)
-    return result.x[:n].copy(), result.x[n : n + n_states].copy(), result.z_l[:n].copy(), int(result.info.iter)
-
-
-def solve_piqp(
-    hessian: FloatArray,
-    gradient: FloatArray,
-    equal: Any,
-    rows: Any,
-    lower: FloatArray,
-    upper: FloatArray | None,
-    box: FloatArray,
-    tolerance: float = 1e-8,
-) -> Any:
-    """Minimise ½ x'Hx + g'x subject to equal x = 0, lower ≤ rows x ≤ upper, |x| ≤ box.
-
-    H is diagonal, and `hessian` is its diagonal. Returns the result of PIQP.
-    """
-    import piqp  # compiled: loaded only when asked for
-
-    solver = piqp.SparseSolver()
-    settings = solver.settings
-    settings.eps_abs, settings.eps_rel = tolerance, 0.1 * tolerance
-    settings.eps_duality_gap_abs, settings.eps_duality_gap_rel = tolerance * gradient.size, 0.1 * tolerance
-    some_equal, some_rows = equal is not None and equal.shape[0], rows.shape[0] > 0
-    solver.setup(
-        sp.csc_matrix(sp.diags_array(hessian)),
-        gradient,
-        sp.csc_matrix(equal) if some_equal else None,
-        np.zeros(equal.shape[0]) if some_equal else None,
-        sp.csc_matrix(rows) if some_rows else None,
-        lower if some_rows else None,
-        upper,
-        -box,
-        box,
+    result = solve_qp(
+        hessian, gradient, None, sp.block_array(rows), lower, upper if spread else None, box, deadline=deadline
     )
-    solver.solve()  # its verdict is ignored: the bounds say what the result is worth
-    return solver.result
+    return result.x[:n], result.x[n : n + n_states], result.z[:n], result.n_iterations
 
 
 def factorisation_work(mdp: TabularMDP) -> float:

@@ -50,6 +50,8 @@ from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.solvers.lp import AT_PRIOR
 
+SMALLEST_DELTA = 1e-12  # its inverse is the largest weight that a round may have
+
 
 def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1) -> Solution:
     """Find a cost that differs from the prior in few pairs, by reweighted ℓ1.
@@ -88,7 +90,7 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
             f"{'' if getattr(belief, 'weights', None) is None else ' and weights'}"
         )
     rounds = _checks.integer("n_rounds", n_rounds, 1)
-    size = _checks.number("delta", delta, 0.0, np.inf, open_ends=True)
+    size = _checks.number("delta", delta, SMALLEST_DELTA, np.inf)
     weights: FloatArray | None
     next_weights: FloatArray | None = None
     cost = np.full(problem.n_pairs, np.inf)
@@ -117,7 +119,7 @@ def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
 
     Costs within 1e-9 of it count as equal: ten times the tolerance of HiGHS.
     """
-    c = problem.mdp.pairs(cost, "cost")
+    c = _checks.instance("problem", problem, RLfDProblem).mdp.pairs(cost, "cost")
     return float(np.mean(np.abs(c - np.clip(problem.prior, -1.0, 1.0)) <= AT_PRIOR))
 
 
@@ -137,5 +139,6 @@ def pinning_alpha(problem: RLfDProblem) -> float:
     >>> bool((solve_exact(problem).cost == env.cost).all())
     True
     """
+    _checks.instance("problem", problem, RLfDProblem)
     pinned = RLfDProblem(problem.mdp, problem.expert, problem.prior, 1.0, "l1")
     return float(np.abs(problem.expert - solve_exact(pinned).occupancy).max())

@@ -57,17 +57,17 @@ class TablePolicy(BasePolicy):
         """Check and copy the table."""
         shape = _tensors.table_shape(observation_space, action_space)
         super().__init__(observation_space, action_space)
-        self.rng = np.random.default_rng(seed)
+        self.rng = _checks.generator("seed", seed)
         self.register_buffer("probabilities", th.empty(shape, dtype=th.float64))
         self.set_probabilities(np.full(shape, 1.0 / shape[1]) if probabilities is None else probabilities)
 
     def set_probabilities(self, probabilities: ArrayLike) -> None:
         """Replace the table in place, so that every reference to this policy sees the new one."""
         shape = tuple(self.probabilities.shape)
-        table = _checks.as_array("probabilities", probabilities, np.float64)
+        table = _checks.numbers("probabilities", probabilities)
         if table.shape != shape:
             raise ValueError(f"probabilities has shape {table.shape}, expected {shape}: states × actions")
-        if not (table >= 0).all() or not np.isfinite(table).all():
+        if not ((table >= 0) & (table <= _checks.LARGEST)).all():
             raise ValueError("probabilities must be finite and not negative")
         sums = table.sum(axis=1)
         worst = int(np.argmax(np.abs(sums - 1)))
@@ -79,7 +79,7 @@ class TablePolicy(BasePolicy):
 
     def seed(self, seed: int | np.random.Generator) -> None:
         """Restart the generator from a seed."""
-        self.rng = np.random.default_rng(seed)
+        self.rng = _checks.generator("seed", seed)
 
     @property
     def device(self) -> th.device:
@@ -126,15 +126,16 @@ class TablePolicy(BasePolicy):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file."""
-        _tensors.save(path, FORMAT, {"probabilities": self.probabilities})
+        _tensors.save(path, FORMAT, "probabilities", self.probabilities)
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], device: th.device | str = "auto", seed: int | np.random.Generator = 0
     ) -> TablePolicy:
         """Read a table from a file that `save` has written."""
-        table = _tensors.load(path, FORMAT, ("probabilities",))["probabilities"]
-        policy = cls(*_tensors.spaces_of(table), table.numpy(), seed)
+        table = _tensors.load(path, FORMAT, "probabilities")
+        with _tensors.naming(path):
+            policy = cls(*_tensors.spaces_of(table), table.numpy(), seed)
         return policy.to(get_device(device))
 
 

@@ -70,10 +70,10 @@ class TableRewardNet(RewardNet):
 
     def set_table(self, table: ArrayLike) -> None:
         """Replace the table in place, so that every reference to this net sees the new one."""
-        values = _checks.as_array("table", table, np.float64)
+        values = _checks.numbers("table", table)
         if values.shape != tuple(self.table.shape):
             raise ValueError(f"table has shape {values.shape}, expected {tuple(self.table.shape)}: states × actions")
-        if not np.isfinite(values).all():
+        if not (np.abs(values) <= _checks.LARGEST).all():
             raise ValueError("table must be finite: infeasible actions need a reward too, as an agent may try them")
         with th.no_grad():
             self.table.copy_(th.as_tensor(values))
@@ -84,13 +84,14 @@ class TableRewardNet(RewardNet):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file."""
-        _tensors.save(path, FORMAT, {"table": self.table})
+        _tensors.save(path, FORMAT, "table", self.table)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TableRewardNet:
         """Read a table from a file that `save` has written; no code is executed."""
-        table = _tensors.load(path, FORMAT, ("table",))["table"]
-        return cls(*_tensors.spaces_of(table), table.numpy())
+        table = _tensors.load(path, FORMAT, "table")
+        with _tensors.naming(path):
+            return cls(*_tensors.spaces_of(table), table.numpy())
 
 
 def load_reward(path: str | os.PathLike[str], venv: VecEnv) -> RewardFn:

@@ -67,12 +67,19 @@ class Settings:
         _checks.one_of("discounting", self.discounting, DISCOUNTINGS)
         _checks.one_of("regulariser", self.regulariser, NORMS)
         object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1))
-        _checks.integer("n_jobs", self.n_jobs, -(2**31))
+        if _checks.integer("n_jobs", self.n_jobs, -(2**31)) == 0:
+            raise ValueError("n_jobs must not be 0; -1 means all cores")
+        _checks.flag("allow_variable_horizon", self.allow_variable_horizon)
         steps: Any = self.step_size
         if isinstance(steps, list):  # as JSON has it
             object.__setattr__(self, "step_size", tuple(steps))
+        if isinstance(steps, (list, tuple)) and len(steps) != 2:
+            raise ValueError(f"step_size must be a number or a pair, got {steps!r}")
         for eta in steps if isinstance(steps, (list, tuple)) else () if steps is None else (steps,):
             _checks.number("step_size", eta, 0.0)
+        if self.epsilon is not None:
+            _checks.number("epsilon", self.epsilon, 0.0, open_ends=True)
+        _checks.instance("allow_variable_horizon", self.allow_variable_horizon, bool)
         if self.alpha is not None and not isinstance(self.alpha, str):
             object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
 

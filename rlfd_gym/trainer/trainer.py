@@ -35,7 +35,7 @@ from rlfd_gym.problem.guarantee import Guarantee
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
-from rlfd_gym.trainer import saving
+from rlfd_gym.trainer import loading, saving
 from rlfd_gym.trainer.env_model import EnvModel
 from rlfd_gym.trainer.policy import TablePolicy
 from rlfd_gym.trainer.reward import TableRewardNet, fit_reward_net, reward_table
@@ -144,7 +144,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         self._choice: AlphaChoice | None = None
         self._noise: float | None = None
         self._shown: Demonstrations | None = None
-        seeds = np.random.default_rng(0 if rng is None else rng).integers(2**63, size=2)
+        seeds = _checks.generator("rng", 0 if rng is None else rng).integers(2**63, size=2)
         self._seed = int(seeds[0])
         pairs = self._model.pairs
         spaces = Discrete(pairs.n_states), Discrete(pairs.n_actions)
@@ -288,7 +288,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
         A `reward_net` is fitted to the learned reward. If the solver was a function, pass it again.
         """
-        return saving.load(cls, path, env, reward_net, venv=venv, solver=solver, custom_logger=custom_logger)
+        return loading.load(cls, path, env, reward_net, venv=venv, solver=solver, custom_logger=custom_logger)
 
     def _pose(self, expert: FloatArray | SampledExpert, noise: float | None, choice: AlphaChoice | None = None) -> None:
         """Pose the problem, with the α of a choice if there is one, and forget the solution."""

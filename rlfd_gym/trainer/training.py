@@ -109,7 +109,7 @@ def train_smd(
             n_iterations=steps,
             step_size=settings.step_size,
             n_runs=runs,
-            n_jobs=settings.n_jobs,
+            n_jobs=min(settings.n_jobs, runs),  # there is nothing for more to do
             seed=seed,
             record_every=interval if tables else None,
             initial=before,

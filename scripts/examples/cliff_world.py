@@ -25,6 +25,7 @@ from seals.base_envs import ExposePOMDPStateWrapper
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
+from rlfd_gym.report import run_script
 from rlfd_gym.trainer import quiet_logger
 
 EPISODES = 500
@@ -66,4 +67,4 @@ if __name__ == "__main__":
     parser.add_argument(
         "sizes", type=int, nargs="*", default=[5, 30, 300], help="numbers of demonstrations (default 5 30 300)"
     )
-    main(tuple(parser.parse_args().sizes))
+    run_script(lambda: main(tuple(parser.parse_args().sizes)))

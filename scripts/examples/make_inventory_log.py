@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rlfd_gym.envs import InventoryEnv
-from rlfd_gym.report import write_csv
+from rlfd_gym.report import check_folder, run_script, write_csv
 
 CAPACITY, PACK, DEMAND = 20, 3, 6.0
 REORDER, TARGET = 6, 12
@@ -34,6 +34,10 @@ def main() -> None:
     parser.add_argument("--weeks", type=int, default=104, help="how many weeks of each (default 104)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    try:
+        check_folder(options.out)
+    except ValueError as error:
+        parser.error(str(error))
     env = InventoryEnv(max_inventory=CAPACITY, demand_mean=DEMAND, **GUESS)
     lines = broken(logged(env, options.shops, options.weeks, np.random.default_rng(options.seed)))
     write_csv(options.out / "log.csv", HEADER, lines)
@@ -79,4 +83,4 @@ def guessed(env: InventoryEnv) -> list[list[object]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -20,6 +20,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from rlfd_gym import RLfDTrainer
+from rlfd_gym.report import run_script
 from rlfd_gym.trainer import quiet_logger
 
 
@@ -55,4 +56,4 @@ def main(steps: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", type=int, nargs="?", default=50_000, help="steps of PPO (default 50000)")
-    main(parser.parse_args().steps)
+    run_script(lambda: main(parser.parse_args().steps))

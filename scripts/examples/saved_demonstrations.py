@@ -17,6 +17,7 @@ from imitation.rewards.serialize import load_reward
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
+from rlfd_gym.report import run_script
 from rlfd_gym.trainer import TablePolicy, quiet_logger
 
 
@@ -56,4 +57,4 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        main(Path(name))
+        run_script(lambda: main(Path(name)))

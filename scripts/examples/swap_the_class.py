@@ -19,6 +19,7 @@ from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer
+from rlfd_gym.report import run_script
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--sets", type=int, default=5, help="how many sets of ten demonstrations, 20 s each (default 5)")
@@ -58,6 +59,13 @@ for _ in range(options.sets):
         trainer.train(**{"n_epochs": 100} if name == "BC" else {})  # BC needs to know how long
         mean = rollout.rollout_stats(episodes(trainer.policy, 500))["return_mean"]
         returns.setdefault(name, []).append(mean)
-for name, means in returns.items():
-    spread = np.std(means, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
-    print(f"{name:<14}{np.mean(means):6.1f} ± {spread:.1f}")
+
+
+def show():
+    """Print the mean returns, with their standard errors."""
+    for name, means in returns.items():
+        spread = np.std(means, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+        print(f"{name:<14}{np.mean(means):6.1f} ± {spread:.1f}")
+
+
+run_script(show)

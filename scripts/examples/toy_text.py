@@ -18,6 +18,7 @@ from imitation.data.wrappers import RolloutInfoWrapper
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from rlfd_gym import RLfDTrainer, TabularMDP, cost_of_env
+from rlfd_gym.report import run_script
 from rlfd_gym.trainer import TablePolicy, quiet_logger
 
 NOISE, DISCOUNT, EPISODES = 0.2, 0.95, 200
@@ -89,4 +90,4 @@ def taxi_prior(env: Any) -> Callable[[int, int], float]:
 TASKS = {"FrozenLake-v1": frozen_lake_prior, "Taxi-v3": taxi_prior}
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -11,7 +11,6 @@ solution. Each solution comes with its duality gap, certified in closed form.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 from rlfd_gym import RLfDProblem, TabularMDP, solve_exact, solve_smd
 from rlfd_gym.problem.solution import History
-from rlfd_gym.report import half_width, write_csv
+from rlfd_gym.report import half_width, read_csv, write_csv
 
 PAPER, THEOREM, EXACT = "paper's setting", "theorem's steps", "exact"
 WAYS = (PAPER, THEOREM, EXACT)
@@ -272,8 +271,7 @@ def read_table(path: Path) -> Table:
 
     Columns that contain only numbers become arrays of numbers.
     """
-    with open(path, newline="", encoding="utf-8") as file:
-        names, *lines = csv.reader(file)
+    names, lines = read_csv(path)
     columns = zip(*lines, strict=True) if lines else ([] for _ in names)
     return {name: _column(list(entries)) for name, entries in zip(names, columns, strict=True)}
 

@@ -20,7 +20,6 @@ from rlfd_gym.report.plots import COLOURS, legend_below, new_figure
 
 ALPHA = 0.1
 PUBLISHED_PRICES = (3.3814173387618163, 2.3100955786572417, 14.112339554100835)
-PUBLISHED_ORDERS = (14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 1, 1, 2, 1, 1)
 NEAR_OPTIMAL = 0.9  # share of the expert's regret that a near-optimal apprentice must have removed
 SAME = 0.05  # prices that agree to the one digit that the paper gives
 

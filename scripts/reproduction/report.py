@@ -18,11 +18,14 @@ import numpy as np
 
 from reproduction.catalogue import EXPERIMENTS
 from reproduction.experiment import Claim, Data, Experiment, Result, Settings, read_table, table_of, write_table
+from rlfd_gym.compare.provenance import ProvenanceError, require_same, versions
 from rlfd_gym.report import write as write_file
 from rlfd_gym.report.plots import STYLE, png, save
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED_DPI = 100
+MATTER = ("quick", "estimator", "seed")  # the settings that the data depend on
+REMEDY = "Run it without --resume"
 INTRODUCTION = """# Reproduction of the paper
 
 Every experiment of *Apprenticeship learning with prior beliefs using inverse optimization* (Junca & Leiva), run again
@@ -45,8 +48,12 @@ def folder_name(settings: Settings) -> str:
 
 
 def store(out: Path, experiment: Experiment, data: Data, settings: Settings, seconds: float) -> None:
-    """Store the tables as CSV, with when and how they were made."""
+    """Store the tables as CSV, with when and how they were made.
+
+    `run.json` goes first and comes last: where it is, the tables beside it are all of one run.
+    """
     folder = out / "data" / experiment.name
+    (folder / "run.json").unlink(missing_ok=True)
     for name, table in data.items():
         write_table(folder / f"{name}.csv", table)
     how = {
@@ -54,9 +61,26 @@ def store(out: Path, experiment: Experiment, data: Data, settings: Settings, sec
         "seconds": round(seconds, 1),
         "tables": list(data),
         "settings": asdict(settings),
+        "versions": versions(imitation=False),
         "machine": f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}",
     }
     write_file(folder / "run.json", json.dumps(how, indent=1).encode())
+
+
+def finished_data(out: Path, experiment: Experiment, settings: Settings) -> Data | None:
+    """Return the stored data of a finished run, which must be made as it would be made now.
+
+    `None` if there is none.
+    """
+    how = _how(out, experiment)
+    if how is None:
+        return None
+    if "versions" not in how:
+        raise ProvenanceError(f"the data of {experiment.name} in {out} do not say how they were made. {REMEDY}")
+    theirs = {name: str(how["settings"][name]) for name in MATTER} | how["versions"]
+    ours = {name: str(getattr(settings, name)) for name in MATTER} | versions(imitation=False)
+    require_same(theirs, ours, f"the data of {experiment.name} in {out}", REMEDY)
+    return stored_data(out, experiment)
 
 
 def stored_data(out: Path, experiment: Experiment) -> Data | None:

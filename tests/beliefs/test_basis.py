@@ -25,7 +25,7 @@ def test_scaling_a_basis_keeps_its_costs_up_to_a_factor():
         (np.ones((6, 0)), ValueError, "both at least 1"),
         (np.ones((5, 2)), ValueError, r"basis has shape \(5, 2\), expected \(6, K\): one row per feasible"),
         ("costs", TypeError, "basis must be an array"),
-        (np.full((6, 2), np.nan), ValueError, "basis must be finite; row 0, column 0 is nan"),
+        (np.full((6, 2), np.nan), ValueError, r"basis must be finite; entry \(0, 0\) is nan"),
         (np.diag([1, 1, -7.0, 1, 1, 2]), ValueError, r"but column 2 reaches 7; .*scale_basis\(basis\)"),
     ],
 )

@@ -36,8 +36,22 @@ def test_a_method_in_error_is_named_with_its_cell(jobs, monkeypatch):
         return rlfd_gym.Apprentice(policy=np.nan * lesson.mdp.uniform_policy(), occupancy=lesson.occupancy)
 
     monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
-    with pytest.raises(RuntimeError, match=r"method='mine'.*seed=\d\) failed: ValueError: policy must be finite"):
+    with pytest.raises(cells.CellError, match=r"method='mine'.*seed=\d\) failed: ValueError: policy must be finite"):
         compare.run(**TINY | {"methods": ["mine"]}, jobs=jobs)
+
+
+def test_only_a_solver_that_gives_up_makes_a_cell_without_numbers():
+    def attempt(error):
+        def solve(lesson):
+            raise error
+
+        cell = cells.Cell("inventory", "mine", None, "exact", 0)
+        return cells.run_cell(compare.TASKS["inventory"], compare.Method("mine", "my own", solve), cell, 1, 1)
+
+    row = attempt(rlfd_gym.SolverError("HiGHS did not solve it"))
+    assert (row.note, row.true_cost) == ("gave up: HiGHS did not solve it", None)
+    with pytest.raises(cells.CellError, match="failed: RuntimeError: cannot cache function"):
+        attempt(RuntimeError("cannot cache function"))
 
 
 def test_a_stored_row_is_read_back_whole(written):

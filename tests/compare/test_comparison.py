@@ -16,7 +16,7 @@ from small_comparison import SMALL, TINY, values
 
 import rlfd_gym
 from rlfd_gym import compare
-from rlfd_gym.compare import comparison
+from rlfd_gym.compare import running
 
 
 def test_a_name_given_instead_of_a_list_is_not_taken_for_its_letters():
@@ -38,7 +38,7 @@ def test_a_comparison_shows_itself_in_a_notebook(written):
 def test_a_solver_that_gives_up_is_noted_and_the_comparison_continues(tmp_path, monkeypatch, no_page):
     def solve(lesson):
         if lesson.mdp.n_states > 4 and isinstance(lesson.shown, np.ndarray):
-            raise RuntimeError("it is too hard: 7")
+            raise rlfd_gym.SolverError("it is too hard: 7")
         return rlfd_gym.Apprentice(policy=lesson.mdp.uniform_policy(), occupancy=lesson.occupancy)
 
     monkeypatch.setitem(compare.METHODS, "mine", compare.Method("mine", "my own", solve))
@@ -50,7 +50,7 @@ def test_a_solver_that_gives_up_is_noted_and_the_comparison_continues(tmp_path, 
 
 
 def test_an_interrupted_comparison_keeps_its_cells_and_says_how_to_continue(tmp_path, monkeypatch, no_page):
-    real, seen = comparison.run_cell, []
+    real, seen = running.run_cell, []
 
     def interrupted(*call):
         if len(seen) == 5:
@@ -58,14 +58,14 @@ def test_an_interrupted_comparison_keeps_its_cells_and_says_how_to_continue(tmp_
         seen.append(call[2])
         return real(*call)
 
-    monkeypatch.setattr(comparison, "run_cell", interrupted)
+    monkeypatch.setattr(running, "run_cell", interrupted)
     with pytest.raises(
         KeyboardInterrupt, match=re.escape(f"5 of 10 cells finished; continue with --resume {tmp_path}")
     ):
         compare.run(**TINY, out=tmp_path)
     assert len(list((tmp_path / "cells").iterdir())) == 5
     assert json.loads((tmp_path / "results.json").read_text())["finished"] is False
-    monkeypatch.setattr(comparison, "run_cell", real)
+    monkeypatch.setattr(running, "run_cell", real)
     assert values(compare.run(out=tmp_path, resume=True)) == values(compare.run(**TINY))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -22,18 +23,32 @@ def command(*arguments, cwd):
     return subprocess.run([sys.executable, str(SCRIPT), *arguments], cwd=cwd, capture_output=True, text=True)
 
 
-def test_the_command_lists_tasks_and_methods_and_names_the_nearest_match(tmp_path):
-    listed = command("--list", cwd=tmp_path)
-    assert listed.returncode == 0
+@pytest.fixture
+def ended(tmp_path, monkeypatch, capsys):
+    """Run the command in this process, in an empty folder: (exit code, output, errors)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *arguments])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(SCRIPT), run_name="__main__")
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_command_lists_tasks_and_methods_and_names_the_nearest_match(ended, tmp_path):
+    code, listed, _ = ended("--list")
+    assert code == 0
     for name in (*compare.TASKS, *compare.METHODS):
-        assert f"  {name} " in listed.stdout
-    wrong = command("--tasks", "wind", cwd=tmp_path)
-    assert wrong.returncode == 2
-    assert "did you mean 'windy'?" in wrong.stderr
+        assert f"  {name} " in listed
+    code, _, errors = ended("--tasks", "wind")
+    assert code == 2
+    assert "did you mean 'windy'?" in errors
     (tmp_path / "file").touch()
-    nowhere = command("--quick", "--out", "file/here", cwd=tmp_path)
-    assert nowhere.returncode == 2
-    assert nowhere.stderr.splitlines()[-1].endswith("Not a directory: 'file/here/cells'")
+    code, _, errors = ended("--quick", "--out", "file/here")
+    assert code == 2
+    assert errors.splitlines()[-1].endswith("file is a file, expected a folder")
 
 
 def test_the_command_prints_tables_and_names_the_page(tmp_path):
@@ -79,11 +94,25 @@ def test_the_command_runs_its_cells_on_a_dask_cluster(tmp_path):
     assert values(compare.Comparison.load(tmp_path / "there")) == values(compare.Comparison.load(tmp_path / "here"))
 
 
-def test_the_command_says_what_a_scheduler_needs(tmp_path):
-    code = (
-        f"import sys, runpy; sys.modules['distributed'] = None; sys.argv[1:] = ['--scheduler', 'tcp://x']; "
-        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
-    )
+def test_the_command_says_what_a_scheduler_needs(ended, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, _, errors = ended("--scheduler", "tcp://x")
+    assert code == 2
+    assert 'a scheduler needs dask: pip install "rlfd-gym[cluster]"' in errors
+
+
+def test_the_command_ends_with_a_word_of_resume_and_not_with_zero_where_a_method_fails(tmp_path):
+    code = f"""if True:
+        import runpy, sys
+        from rlfd_gym import compare
+        def solve(lesson):
+            raise RuntimeError("cannot cache function")
+        compare.METHODS["mine"] = compare.Method("mine", "my own", solve)
+        sys.argv[1:] = "--tasks inventory --methods mine --jobs 1 --out here".split()
+        runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
+    """
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 2
-    assert 'a scheduler needs dask: pip install "rlfd-gym[cluster]"' in result.stderr
+    assert result.returncode == 1
+    assert "failed: RuntimeError: cannot cache function; 4 of " in result.stderr
+    assert result.stderr.rstrip().endswith("continue with --resume here")
+    assert "Traceback" not in result.stderr

@@ -12,13 +12,13 @@ from small_comparison import TINY, values
 
 import rlfd_gym
 from rlfd_gym import compare
-from rlfd_gym.compare import comparison
+from rlfd_gym.compare import comparison, running
 
 
 def test_resuming_keeps_the_finished_cells_and_adds_what_is_asked_for(tmp_path, monkeypatch, no_page):
     done = []
-    real = comparison.run_cell
-    monkeypatch.setattr(comparison, "run_cell", lambda *call: done.append(call[2]) or real(*call))
+    real = running.run_cell
+    monkeypatch.setattr(running, "run_cell", lambda *call: done.append(call[2]) or real(*call))
     first = compare.run(**TINY, out=tmp_path)
     total = len(done)
     assert total == len(first.rows)
@@ -112,3 +112,30 @@ def test_the_facts_about_a_task_are_read_back_with_its_map(written):
     np.testing.assert_array_equal(again.cells, grid.cells)
     assert (again.arrows, again.action_names, again.row_zero) == (grid.arrows, grid.action_names, grid.row_zero)
     assert stored["inventory"].grid is None
+
+
+def test_a_second_process_is_refused_and_a_dead_one_leaves_no_lock(tmp_path, no_page):
+    code = f"""if True:
+        import os, pathlib
+        from rlfd_gym.compare import storage
+        with storage.reserved(pathlib.Path({str(tmp_path)!r}), resume=False):
+            print(os.getpid(), flush=True)
+            input()
+    """
+    other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    number = other.stdout.readline().strip()
+    with pytest.raises(compare.InUseError, match=f"is in use by process {number} on .*; wait until it ends, or choose"):
+        compare.run(**TINY, out=tmp_path)
+    other.kill()
+    other.communicate()
+    assert len(compare.run(**TINY, out=tmp_path).rows) == 10
+
+
+def test_finished_is_written_after_everything_else(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("rlfd_gym.compare.page.write_page", full)
+    with pytest.raises(OSError, match="no space left"):
+        compare.run(**TINY, out=tmp_path)
+    assert json.loads((tmp_path / "results.json").read_text())["finished"] is False

@@ -12,6 +12,7 @@ from small_comparison import SMALL
 
 from rlfd_gym import compare
 from rlfd_gym.compare.tables import Table, table_of
+from rlfd_gym.report.html import Cell
 from rlfd_gym.report.tables import mean_and_margin
 
 
@@ -62,3 +63,11 @@ def test_the_plain_text_of_a_table_is_what_rich_prints(written, levels):
 
 def test_a_table_without_rows_prints():
     assert str(Table("title", ("", "exact"), (), ())) == "title\n\n  exact\n ------\n"
+
+
+@pytest.mark.parametrize("note", ["no file [/data/x]", "it is [nan nan]", "[bold]not bold[/bold] :smile:"])
+def test_what_a_table_says_is_no_markup(note):
+    table = Table(note, ("", note), ((Cell(note), Cell("[1]")),), (), (note,))
+    console = Console(width=200, file=io.StringIO(), color_system=None)
+    console.print(table)
+    assert console.file.getvalue().count(note) == 4

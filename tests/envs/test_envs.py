@@ -150,13 +150,13 @@ def test_a_simulated_average_agrees_with_the_exact_expected_cost(env_id, kind):
     mdp = tables.mdp
     policy = mdp.uniform_policy() if kind == "uniform" else mdp.optimal(tables.cost).policy
     n_episodes, horizon = 300, tables.horizon
-    rng = np.random.default_rng(0)
+    cumulated = np.cumsum(mdp.table(policy, 0.0), axis=1)
+    draws = np.random.default_rng(0).random((n_episodes, horizon))
     totals = np.zeros(n_episodes)
     for episode in range(n_episodes):
         state, _ = env.reset(seed=episode)
         for t in range(horizon):
-            first, end = mdp.state_starts[state : state + 2]
-            action = int(rng.choice(mdp.pair_actions[first:end], p=policy[first:end]))
+            action = int(np.searchsorted(cumulated[state], draws[episode, t], side="right"))
             state, reward, *_ = env.step(action)
             totals[episode] -= (1 - mdp.discount) * mdp.discount**t * reward
     standard_error = totals.std(ddof=1) / np.sqrt(n_episodes)

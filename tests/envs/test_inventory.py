@@ -135,7 +135,7 @@ def test_text_and_picture_show_stock_order_and_demand():
             "expected_sales must be one of exact, truncated; got 'guess'",
         ),
         ({"cost_scale": (0.0, -1.0)}, ValueError, "low must be below high"),
-        ({"render_mode": "vr"}, ValueError, "render_mode must be None or one of ansi, rgb_array, human"),
+        ({"render_mode": "vr"}, ValueError, "render_mode must be one of ansi, rgb_array, human"),
         ({"order_cost": 0.0, "holding_cost": 0.0, "sell_price": 0.0}, ValueError, "raw costs must differ"),
     ],
 )

@@ -301,3 +301,15 @@ def test_everything_imitation_calls_demonstrations_is_read(chain, tmp_path):
         np.testing.assert_allclose(mu, [0.5, 0.5, 0, 0])
         with pytest.raises(ValueError, match="transitions without times"):
             occupancy_from_demonstrations(kind, chain)
+
+
+@pytest.mark.parametrize("n_trajectories", [1, 1000])
+def test_states_beyond_the_horizon_are_guessed_and_the_warning_says_how_much(n_trajectories):
+    """The expert always leaves state 1 again, but no demonstration is long enough to show it."""
+    mdp = TabularMDP([[0, 1], [1, 0], [0, 1]], [0, 1, 1], [0, 0, 1], initial=[1, 0], discount=0.5)
+    expert = mdp.occupancy_of([1, 1, 0])
+    short = SimpleNamespace(obs=[0, 1], acts=[0], terminal=False)
+    with pytest.warns(UserWarning, match=r"50.0% of the discounted mass .* 40.0% in states that none of them leaves"):
+        estimate = occupancy_from_demonstrations([short] * n_trajectories, mdp)
+    assert estimate[2] == pytest.approx(0.2)  # half of the 40%
+    assert expert[2] == 0

@@ -244,7 +244,7 @@ def test_a_belief_excludes_a_prior_and_must_be_one():
     for change in ({"prior": [0.0, 0.0]}, {"alpha": 0.1}):
         with pytest.raises(ValueError, match="belief and prior exclude each other"):
             RLfDProblem(problem.mdp, problem.expert, **change, belief=problem.belief)
-    with pytest.raises(TypeError, match=r"belief must be a Belief of rlfd_gym\.beliefs, got str"):
+    with pytest.raises(TypeError, match=r"belief must be a Belief, got str; see rlfd_gym\.beliefs"):
         RLfDProblem(problem.mdp, problem.expert, belief="near")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from strategies import black_box, hull_of, make_problem, random_point, small_shop, sparse
 
-from rlfd_gym import RLfDProblem
+from rlfd_gym import RLfDProblem, TabularMDP
 from rlfd_gym.beliefs import Hull, NearPrior
 from rlfd_gym.problem import Point, Problem
 
@@ -52,6 +52,22 @@ def test_without_tables_there_are_no_bounds(kinds):
     assert np.isnan(kinds["black box"].bounds(*point)).all()
 
 
+def other_worlds(problem):
+    """The same numbers of pairs and states, the same expert and belief, in another MDP."""
+    mdp = problem.mdp
+    rows = mdp.transitions.toarray()
+    for transitions, initial in ((rows[::-1], mdp.initial), (rows, np.roll(mdp.initial, 1))):
+        other = TabularMDP(transitions, mdp.pair_states, mdp.pair_actions, initial, mdp.discount, mdp.n_actions)
+        yield RLfDProblem(other, problem.expert, problem.prior, problem.alpha)
+
+
+def test_the_checksums_of_the_tables_are_computed_once(kinds, monkeypatch):
+    problem = kinds["box"]
+    first = problem.fingerprint()
+    monkeypatch.setattr("rlfd_gym.problem.problem.checksums", None)
+    assert problem.fingerprint() == problem.with_alpha(2.0).with_alpha(problem.alpha).fingerprint() == first
+
+
 def test_fingerprints_tell_problems_apart_and_copies_not(kinds):
     problem = kinds["box"]
     others = [
@@ -61,6 +77,8 @@ def test_fingerprints_tell_problems_apart_and_copies_not(kinds):
         RLfDProblem(problem.mdp, problem.mdp.occupancy_of(problem.mdp.uniform_policy()), problem.prior, problem.alpha),
         problem.with_belief(Hull(np.eye(problem.n_pairs), problem.prior, problem.alpha)),
         make_problem(1, discount=0.6),
+        *other_worlds(problem),
+        problem.with_belief(NearPrior(problem.prior, problem.alpha, norm="l1", weights=np.arange(problem.n_pairs))),
     ]
     assert len({other.fingerprint() for other in others}) == len(others)
     assert pickle.loads(pickle.dumps(problem)).fingerprint() == problem.fingerprint()

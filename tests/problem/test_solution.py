@@ -39,8 +39,8 @@ SOLVED = {
         PROBLEM.mdp, PROBLEM.mdp.optimal(PROBLEM.prior).occupancy, PROBLEM.prior
     ),
     "lpal": lambda: classic.lpal(PROBLEM.mdp, PROBLEM.expert, BASIS),
-    "mwal": lambda: classic.mwal(PROBLEM.mdp, PROBLEM.expert, BASIS),
-    "projection": lambda: classic.projection(PROBLEM.mdp, PROBLEM.expert, BASIS),
+    "mwal": lambda: classic.mwal(PROBLEM.mdp, PROBLEM.expert, BASIS, n_iterations=50),
+    "projection": lambda: classic.projection(PROBLEM.mdp, PROBLEM.expert, BASIS, n_iterations=50),
     "max-margin": lambda: classic.max_margin(PROBLEM.mdp, PROBLEM.expert, BASIS),
     "lp-irl": lambda: classic.lp_irl(PROBLEM.mdp, PROBLEM.expert),
     "behavioural cloning": lambda: classic.behavioural_cloning(PROBLEM.mdp, PROBLEM.expert),

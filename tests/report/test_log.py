@@ -9,7 +9,8 @@ from small_logs import TINY
 from rlfd_gym import read_log
 from rlfd_gym.experts.logs import read_costs
 from rlfd_gym.experts.scale import CostScale
-from rlfd_gym.report.log import learn, summary, write_page, write_tables
+from rlfd_gym.report import write_csv
+from rlfd_gym.report.log import learn, summary, write_page, write_report, write_tables
 
 COSTS = {(0, 0): 3.0, (0, 1): 1.0, (1, 0): 2.0, (2, 0): 5.0}
 
@@ -59,3 +60,41 @@ def test_the_page_speaks_the_logs_words(learned, tmp_path):
 def test_what_was_learned_represents_itself_in_a_line(learned):
     assert repr(learned).startswith("Learned(Log(5 of 5 rows used, 3 states")
     assert repr(learned).endswith("α = 0.5 by hand)")
+
+
+def test_labels_that_look_like_formulas_come_back_from_the_written_costs(tmp_path):
+    rows = {"state": ["=a", "-b", "=a"], "action": ["@x", "+y", "@x"], "next_state": ["-b", "=a", "=a"]}
+    costs = {("=a", "@x"): -1.0, ("-b", "+y"): 2.0}
+    learned = learn(read_log(rows, discount=0.5), costs, alpha=0.5)
+    write_tables(learned, tmp_path)
+    text = (tmp_path / "cost.csv").read_text()
+    assert "'=a,'@x," in text
+    assert "'-b,'+y," in text
+    again = learned.log.pair_values("prior", read_costs(tmp_path / "cost.csv"))
+    np.testing.assert_allclose(again, learned.cost, rtol=1e-5)
+    write_csv(tmp_path / "log.csv", list(rows), zip(*rows.values(), strict=True))
+    assert read_log(tmp_path / "log.csv", discount=0.5).state_labels == learned.log.state_labels
+
+
+def test_a_report_replaces_the_one_before_as_a_set(learned, tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "log.csv").write_text("mine")
+    (tmp_path / "cost.csv").write_text("from before")
+    files = {"cost.csv", "log.csv", "path.csv", "path.png", "policy.csv", "report.html"}
+    for title in ("first", "second"):
+        page = write_report(learned, tmp_path, title=title)
+        assert page == tmp_path / "report.html"
+        assert f"<h1>{title}</h1>" in page.read_text()
+        assert {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")} == files
+    assert (tmp_path / "log.csv").read_text() == "mine"
+    assert read_costs(tmp_path / "cost.csv")
+
+
+def test_a_report_that_cannot_be_drawn_leaves_the_one_before(learned, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    write_report(learned, tmp_path, title="first")
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("[!.]*")}
+    monkeypatch.setattr("rlfd_gym.report.log.draw_maps", lambda learned: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(learned, tmp_path, title="second")
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("[!.]*")} == before

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from rlfd_gym.report import half_width, mean_and_margin, write, write_csv
+from rlfd_gym.report import half_width, mean_and_margin, read_csv, write, write_csv
 
 
 def test_a_csv_file_has_a_header_and_gives_every_number_back(tmp_path):
@@ -51,3 +51,13 @@ def test_the_interval_of_a_mean_is_students(n):
 def test_a_single_value_has_no_interval():
     assert mean_and_margin([2.0]) == (2.0, None)
     assert np.isnan(half_width(np.zeros(3), 1)).all()
+
+
+def test_texts_that_look_like_formulas_are_guarded_and_read_back(tmp_path):
+    rows = [["=cmd|' /C calc'!A0", -1.5, "-2.50"], ["'=x", None, "plain"]]
+    write_csv(tmp_path / "table.csv", ["@name", "number", "text"], rows)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert lines == ["'@name,number,text", "'=cmd|' /C calc'!A0,-1.5,-2.50", "''=x,,plain"]
+    header, read = read_csv(tmp_path / "table.csv")
+    assert header == ["@name", "number", "text"]
+    assert read == [["=cmd|' /C calc'!A0", "-1.5", "-2.50"], ["'=x", "", "plain"]]

@@ -32,19 +32,38 @@ def numbers(output, label):
 
 
 def test_every_example_is_tested():
-    tested = set(re.findall(r'run\("(\w+\.py)"', Path(__file__).read_text()))
+    tested = set(re.findall(r'(?:run\(|quick\[)"(\w+\.py)"', Path(__file__).read_text()))
     assert tested == {path.name for path in EXAMPLES.glob("*.py")}
 
 
-def test_on_toy_text_the_apprentice_is_at_least_as_good_as_the_noisy_expert(tmp_path):
-    output = run("toy_text.py", cwd=tmp_path)
+ONE_AFTER_THE_OTHER = """if True:
+    import runpy, sys
+    for path in sys.argv[1:]:
+        runpy.run_path(path, run_name="__main__")
+        print("\f")
+"""
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """What the two quick examples print, in one process: most of their time is that of loading imitation."""
+    names = ("toy_text.py", "saved_demonstrations.py")
+    command = [sys.executable, "-W", "ignore", "-c", ONE_AFTER_THE_OTHER, *(str(EXAMPLES / name) for name in names)]
+    cwd = tmp_path_factory.mktemp("examples")
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    return dict(zip(names, result.stdout.split("\f\n"), strict=False))
+
+
+def test_on_toy_text_the_apprentice_is_at_least_as_good_as_the_noisy_expert(quick):
+    output = quick["toy_text.py"]
     for name in ("FrozenLake-v1", "Taxi-v3"):
         best, expert, _, apprentice = numbers(output, name)
         assert best - 1e-4 <= apprentice <= expert
 
 
-def test_saved_demonstrations_policies_and_rewards_come_back(tmp_path):
-    output = run("saved_demonstrations.py", cwd=tmp_path)
+def test_saved_demonstrations_policies_and_rewards_come_back(quick):
+    output = quick["saved_demonstrations.py"]
     assert "100 demonstrations from TrajectoryDatasetSequence" in output
     assert "same policy: True" in output
     assert "same reward: True" in output

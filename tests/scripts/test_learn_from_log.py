@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import learn_from_log
 import pytest
 from small_logs import written
@@ -34,3 +37,20 @@ def test_labels_with_dollars_are_no_formulas(tmp_path):
     files = ["--prior", str(prior), "--out", str(tmp_path / "out")]
     learn_from_log.main([str(log), "--state", "$x^$", "--action", "do", "--next-state", "then", *files])
     assert "<td>$\\frac$</td>" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_out_is_looked_at_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    columns = ["--state", "s", "--action", "a", "--next-state", "t"]
+    with pytest.raises(SystemExit, match=r"^learn_from_log: out: .*file is a file, expected a folder"):
+        learn_from_log.main(["no.csv", *columns, "--prior", "no.csv", "--out", str(tmp_path / "file" / "out")])
+
+
+@pytest.mark.parametrize("name", ["verify_theorem", "sparse_priors", "study_alpha", "reproduce", "compare"])
+def test_every_script_looks_at_out_before_the_work(tmp_path, monkeypatch, capsys, name):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(sys, "argv", [name, "--out", str(tmp_path / "file")])
+    with pytest.raises(SystemExit) as stop:
+        importlib.import_module(name).main()
+    assert stop.value.code == 2
+    assert "file is a file, expected a folder" in capsys.readouterr().err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import doctest
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -356,3 +358,28 @@ def test_tables_survive_a_file(tmp_path):
     for name, column in table.items():
         np.testing.assert_array_equal(again[name], column)
     assert rows(again, c="z")["a"].tolist() == [2]
+
+
+def test_resuming_keeps_what_is_finished_and_refuses_what_was_made_otherwise(out, monkeypatch, capsys):
+    def refuse(settings):
+        raise AssertionError("something was solved")
+
+    for name in QUICK:
+        monkeypatch.setitem(EXPERIMENTS, name, replace(EXPERIMENTS[name], run=refuse))
+    again = ["--figure", QUICK[0], "--out", str(out), "--resume"]
+    reproduce.main([*again, "--quick", "--jobs", "2"])
+    assert "kept" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        reproduce.main(again)
+    assert "quick True, here False. Run it without --resume" in capsys.readouterr().err
+
+
+def test_an_experiment_that_was_stored_in_part_is_not_finished(out, tmp_path, monkeypatch):
+    one = EXPERIMENTS[QUICK[0]]
+    shutil.copytree(out, tmp_path / "copy")
+    settings = Settings(quick=True, jobs=1)
+    data = report.finished_data(tmp_path / "copy", one, settings)
+    monkeypatch.setattr(report, "write_table", lambda path, table: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        report.store(tmp_path / "copy", one, data, settings, 1.0)
+    assert report.finished_data(tmp_path / "copy", one, settings) is None

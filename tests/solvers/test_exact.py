@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from checks import assert_solves
 from hypothesis import given
-from strategies import grid_problem, hull_of, make_mdp, problems, random_cost, random_point, seeds, with_sampled_expert
+from strategies import (
+    grid_problem,
+    hull_of,
+    make_mdp,
+    problems,
+    random_cost,
+    random_point,
+    random_policy,
+    seeds,
+    with_sampled_expert,
+)
 
 from rlfd_gym import RLfDProblem, solve_exact
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import exact, matrix_free, qp
+from rlfd_gym.solvers.incumbent import to_a_percent, to_rounding
 
 ALPHAS = (0.0, 1e-3, 0.1, 10.0)
 
@@ -104,7 +117,7 @@ def test_auto_continues_with_the_other_method_where_the_first_stalls(monkeypatch
     monkeypatch.setattr(matrix_free, "MAX_STEPS", 1)
     assert solve_exact(problem).method == "exact: qp"
     monkeypatch.undo()
-    monkeypatch.setattr(qp, "io_al", lambda p, spread: (p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    monkeypatch.setattr(qp, "io_al", lambda p, **_: (p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
     solution = solve_exact(problem)  # the program is solved by somebody useless
     assert_solves(problem, solution, 1e-6)
 
@@ -112,7 +125,7 @@ def test_auto_continues_with_the_other_method_where_the_first_stalls(monkeypatch
 @pytest.mark.parametrize("method", ["qp", "matrix-free", "auto"])
 def test_a_promise_that_is_not_kept_is_a_warning_with_the_gap(method, monkeypatch):
     problem = grid_problem(12, 0.01, discount=0.95)
-    monkeypatch.setattr(qp, "io_al", lambda p, spread: (0 * p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    monkeypatch.setattr(qp, "io_al", lambda p, **_: (0 * p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
     monkeypatch.setattr(matrix_free, "MAX_STEPS", 1)
     with pytest.warns(RuntimeWarning, match="duality gap is .* as promised") as caught:
         solution = solve_exact(problem, method)
@@ -150,3 +163,70 @@ def test_without_alpha_the_penalties_give_the_same_bounds_and_the_same_solution(
     one, other = solve_exact(l1), solve_exact(l2)
     for name in ("cost", "value", "occupancy"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(("method", "regulariser"), [("qp", "l2"), ("auto", "l2"), ("matrix-free", "l2"), ("lp", "l1")])
+def test_a_time_limit_returns_certified_bounds_and_says_that_it_is_not_finished(method, regulariser):
+    grid = grid_problem(12, 0.01, discount=0.95)
+    problem = RLfDProblem(grid.mdp, grid.expert, grid.prior, 0.01, regulariser)
+    with pytest.warns(RuntimeWarning, match="not .* as promised because the time was over"):
+        solution = solve_exact(problem, method, time_limit=0)
+    assert not solution.finished
+    assert (solution.upper, solution.lower) == problem.bounds(solution.cost, solution.value, solution.occupancy)
+    optimum = solve_exact(problem)
+    assert solution.lower <= optimum.upper
+    assert optimum.lower <= solution.upper < np.inf
+
+
+def test_a_time_limit_that_is_long_enough_changes_nothing():
+    problem = grid_problem(6)
+    one, other = solve_exact(problem), solve_exact(problem, time_limit=1000)
+    assert one.finished
+    assert other.finished
+    np.testing.assert_array_equal(one.cost, other.cost)
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "1"])
+def test_a_time_limit_must_be_a_number_of_seconds(wrong):
+    with pytest.raises((TypeError, ValueError), match="time_limit must be"):
+        solve_exact(grid_problem(4), time_limit=wrong)
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_states", "n_actions", "discount", "alpha", "scale", "method", "regulariser"),
+    [
+        (99, 9, 3, 0.9999999965149042, 0.017828650720640982, 3.0, "matrix-free", "l2"),
+        (180, 7, 3, 0.9999999892255661, 0.006312937565321102, 3.0, "auto", "l2"),
+        (193, 10, 2, 0.9999999965160713, 0.010253027880105427, 1.0, "auto", "l2"),
+        (491, 6, 4, 0.9999997748193591, 1.4567704710137705e-06, 3.0, "auto", "l2"),
+        (2094, 6, 1, 0.9999999999979565, 404.4989933025112, 1.0, "auto", "l2"),
+        (11, 9, 2, 0.9999999999920569, 162.3010212534676, 3.0, "auto", "l1"),
+    ],
+)
+def test_a_discount_next_to_one_ends_with_bounds_and_a_warning(
+    seed, n_states, n_actions, discount, alpha, scale, method, regulariser
+):
+    """Interior points became nan here, squares underflowed, or HiGHS failed."""
+    mdp = make_mdp(seed, n_states, n_actions, discount)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        expert = mdp.occupancy_of(random_policy(mdp, seed + 1))
+        problem = RLfDProblem(mdp, expert / expert.sum(), scale * random_cost(mdp, seed + 2), alpha, regulariser)
+        solution = solve_exact(problem, method)
+    promise = to_a_percent if solution.method == "exact: matrix-free" else to_rounding
+    kept = solution.duality_gap <= promise(solution.upper, solution.lower)
+    assert kept != any("as promised" in str(warning.message) for warning in caught)
+    assert np.isfinite([solution.upper, solution.lower]).all()
+    assert all(np.isfinite(part).all() for part in (solution.cost, solution.value, solution.policy))
+
+
+def test_the_warning_judges_the_bounds_that_are_returned(monkeypatch):
+    """A first point with a large upper bound makes a lenient goal; the second is held to its own."""
+    problem = grid_problem(6, 100.0)
+    rough = solve_exact(problem, "matrix-free")
+    monkeypatch.setattr(qp, "io_al", lambda p, **_: (-p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
+    monkeypatch.setattr(qp, "polish", lambda best: best.offer(rough.cost, rough.value, rough.occupancy))
+    lenient = 1e-6 * problem.bounds(-problem.prior, rough.value, rough.occupancy)[0]
+    with pytest.warns(RuntimeWarning, match="not 1e-06 as promised"):
+        solution = solve_exact(problem, "qp")
+    assert 1e-6 < solution.duality_gap < lenient

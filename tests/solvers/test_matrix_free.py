@@ -8,7 +8,7 @@ from checks import assert_solves
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from strategies import grid_problem, mdps, random_problem, seeds, with_sampled_expert
+from strategies import grid_problem, make_mdp, mdps, random_problem, seeds, with_sampled_expert
 
 from rlfd_gym import RLfDProblem, solve_exact
 from rlfd_gym.problem import examples
@@ -84,6 +84,18 @@ def test_at_alpha_zero_the_closed_form_imitates_the_expert_at_the_nearest_consta
     assert solve_exact(RLfDProblem(mdp, problem.expert), "matrix-free").cost.tolist() == [0.0] * mdp.n_pairs
 
 
+def test_conjugate_gradients_end_where_squares_are_too_small_for_a_float():
+    from rlfd_gym.solvers import _newton
+
+    mdp = make_mdp(0, 4, 2, 0.9)
+    p = mdp.transitions
+    matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, np.ones(mdp.n_pairs), np.ones(4), 0.0)
+    x = np.zeros(4)
+    run = _newton.begin(*matrix, np.full(4, 1e-170), x)
+    assert _newton.advance(*matrix, x, 0.0, 10, *run) <= 2
+    assert np.isfinite(x).all()
+
+
 @given(mdps(), seeds)
 def test_conjugate_gradients_solve_the_normal_equations(mdp, seed):
     from rlfd_gym.solvers import _newton
@@ -96,6 +108,8 @@ def test_conjugate_gradients_solve_the_normal_equations(mdp, seed):
     np.testing.assert_allclose(_newton.normal_diagonal(*matrix), np.diag(normal), rtol=1e-9)
     for share in (0.0, 1 / ridge.sum()):
         x = rng.normal(size=mdp.n_states)
-        _newton.conjugate_gradients(*matrix, ridge, share, rhs, x, 1e-10, 1000)
+        run, portions = _newton.begin(*matrix, ridge, share, rhs, x), [3]
+        while portions[-1] == 3 and sum(portions) < 1000:
+            portions.append(_newton.advance(*matrix, ridge, share, x, 1e-10, 3, *run))
         system = normal + np.diag(ridge) - share * np.outer(ridge, ridge)
         np.testing.assert_allclose(system @ x, rhs, atol=1e-5)

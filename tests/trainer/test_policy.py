@@ -188,3 +188,46 @@ def test_other_spaces_and_observations_are_refused(policy):
     for observation in (3, -1, np.array([0, 5])):
         with pytest.raises(ValueError, match=r"is no state; states are 0\.\.2"):
             policy.predict(observation)
+
+
+def test_a_table_that_is_larger_than_its_file_is_refused(policy, tmp_path):
+    import torch as th
+
+    from rlfd_gym.trainer.policy import FORMAT, TablePolicy
+
+    path = tmp_path / "policy"
+    wide = th.full((1, 1), 1e-9, dtype=th.float64).expand(2, 10**9)
+    th.save({"format": FORMAT, "version": 1, "probabilities": wide}, path)
+    with pytest.raises(ValueError, match="policy is damaged: its table 'probabilities' is not stored as it is"):
+        TablePolicy.load(path)
+
+
+def test_a_compressed_or_contradictory_archive_is_refused(policy, tmp_path):
+    import zipfile
+
+    from rlfd_gym.trainer.policy import TablePolicy
+
+    path, other = tmp_path / "policy", tmp_path / "other"
+    policy.save(path)
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(other, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    with pytest.raises(ValueError, match=r"damaged or no .* it is compressed, which tables are not"):
+        TablePolicy.load(other)
+    data = bytearray(path.read_bytes())
+    entry = data.rindex(b"PK\x01\x02")
+    data[entry + 20 : entry + 24] = (2**32 - 2).to_bytes(4, "little")
+    other.write_bytes(data)
+    with pytest.raises(ValueError, match=r"damaged or no .* its directory contradicts itself"):
+        TablePolicy.load(other)
+
+
+def test_a_table_that_is_no_policy_is_refused_by_its_file(policy, tmp_path):
+    import torch as th
+
+    from rlfd_gym.trainer.policy import FORMAT, TablePolicy
+
+    table = th.full((2, 2), 0.7, dtype=th.float64)
+    th.save({"format": FORMAT, "version": 1, "probabilities": table}, tmp_path / "policy")
+    with pytest.raises(ValueError, match="/policy: probabilities must sum to 1"):
+        TablePolicy.load(tmp_path / "policy")

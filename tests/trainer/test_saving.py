@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import fuzz_files
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ def test_no_code_in_a_file_is_executed(saved, inventory, tmp_path):
 
     np.savez(saved[1], header=np.array([Bomb()], dtype=object))
     (tmp_path / "exploded").unlink(missing_ok=True)
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    with pytest.raises(ValueError, match="header holds object"):
         RLfDTrainer.load(saved[1], inventory)
     assert not (tmp_path / "exploded").exists()
 
@@ -364,3 +365,169 @@ def test_a_function_is_refused_for_a_trainer_that_had_none(saved, inventory):
 
     with pytest.raises(ValueError, match="solver is for trainers whose solver was a function; this one has 'smd'"):
         RLfDTrainer.load(saved[1], inventory, solver=exact_with_remarks)
+
+
+def a_reversed_policy(header, arrays):
+    arrays["solution.policy"] = arrays["solution.policy"][::-1].copy()
+
+
+def an_even_policy(header, arrays):
+    states = arrays["pair_states"]
+    arrays["solution.policy"] = 1.0 / np.bincount(states)[states]
+
+
+def a_smaller_gap(header, arrays):
+    header["solution"]["upper"] = header["solution"]["lower"] + 1e-3
+
+
+def fewer_iterations(header, arrays):
+    header["solution"]["n_iterations"] = -1
+
+
+def a_text_for_finished(header, arrays):
+    header["solution"]["finished"] = "yes"
+
+
+def another_method(header, arrays):
+    header["solution"]["method"] = "exact: qp"
+
+
+def other_step_sizes(header, arrays):
+    header["solution"]["step_sizes"] = [1e-3, 1e-3]
+
+
+def statistics_with_tables(header, arrays):
+    header["solution"]["stats"]["inner"] = {"a": 1}
+
+
+def a_history_out_of_order(header, arrays):
+    arrays["history.iteration"] = arrays["history.iteration"][::-1].copy()
+
+
+def a_history_beyond_the_end(header, arrays):
+    arrays["history.iteration"][-1] = 10**9
+
+
+def a_negative_gap_in_the_history(header, arrays):
+    arrays["history.duality_gap"][0] = -1.0
+
+
+def another_last_point(header, arrays):
+    arrays["last.x"] *= 0.5
+
+
+def weights_without_their_logarithms(header, arrays):
+    arrays["runs.pair_buffer"].reshape(2, -1, 8)[:, :, 3] -= 1.0
+
+
+def a_value_outside_the_box(header, arrays):
+    arrays["runs.state_buffer"].reshape(2, -1, 2)[0, 0] += [-5.0 * arrays["runs.clock"][0, 0], 5.0]
+
+
+def a_negative_horizon(header, arrays):
+    header["horizon"] = -1
+
+
+def a_seed_that_is_none(header, arrays):
+    header["seed"] = 1.5
+
+
+def more_runs_than_there_could_be(header, arrays):
+    header["solution"]["stats"]["n_runs"] = 10**9
+    header["solution"]["generators"] *= 10**4
+
+
+def a_solution_without_an_expert(header, arrays):
+    del arrays["expert"]
+
+
+def a_prior_whose_square_overflows(header, arrays):
+    arrays["prior"] = arrays["prior"] * 1e200
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (a_reversed_policy, "no probability distribution|not that of its occupancy"),
+        (an_even_policy, "its policy is not that of its occupancy"),
+        (a_smaller_gap, "other bounds"),
+        (fewer_iterations, "n_iterations must be at least 0"),
+        (a_text_for_finished, "finished must be a bool"),
+        (another_method, "method must be one of smd"),
+        (other_step_sizes, "step_sizes must be those of stats"),
+        (statistics_with_tables, "stats must be numbers, texts"),
+        (a_history_out_of_order, "history.iteration must grow"),
+        (a_history_beyond_the_end, "history.iteration must grow"),
+        (a_negative_gap_in_the_history, "negative or not finite"),
+        (another_last_point, "their iterates are not"),
+        (weights_without_their_logarithms, "not those of their logarithms"),
+        (a_value_outside_the_box, r"outside \[-1, 1\]"),
+        (a_negative_horizon, "horizon must be at least 0"),
+        (a_seed_that_is_none, "seed must be an integer"),
+        (more_runs_than_there_could_be, "generators for 1000000000 runs"),
+        (a_solution_without_an_expert, "a solution, but no expert"),
+        (a_prior_whose_square_overflows, "whose square is no number"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_no_trainer_could_have_saved_is_refused(saved, inventory, quiet, change, message):
+    from rlfd_gym import RLfDTrainer
+
+    with pytest.raises(ValueError, match=rf"trainer\.npz cannot be loaded .*({message})"):
+        RLfDTrainer.load(rewritten(saved[1], change), inventory, custom_logger=quiet)
+
+
+def test_a_certificate_that_is_nearly_right_is_computed_again(saved, inventory, quiet):
+    from rlfd_gym import RLfDTrainer
+
+    trainer, path = saved
+
+    def change(header, arrays):
+        header["solution"]["upper"] -= 5e-7
+
+    again = RLfDTrainer.load(rewritten(path, change), inventory, custom_logger=quiet)
+    assert again.duality_gap == pytest.approx(trainer.duality_gap, abs=1e-12)
+
+
+def test_of_a_functions_bounds_only_those_that_hold_are_kept(make, inventory, careful, guess, tmp_path, quiet):
+    from rlfd_gym import RLfDTrainer
+
+    trainer, path = make(careful, inventory, prior=guess, solver=exact_with_remarks), tmp_path / "trainer.npz"
+    trainer.train()
+    trainer.save(path)
+    again = RLfDTrainer.load(path, inventory, solver=exact_with_remarks, custom_logger=quiet)
+    assert again.duality_gap == trainer.duality_gap
+
+    def change(header, arrays):
+        header["solution"]["lower"] = header["solution"]["upper"] = 0.0
+
+    again = RLfDTrainer.load(rewritten(path, change), inventory, solver=exact_with_remarks, custom_logger=quiet)
+    assert np.isnan(again.duality_gap)
+
+
+def test_an_array_that_would_fill_the_memory_is_not_unpacked(saved, inventory, quiet, monkeypatch):
+    from rlfd_gym import RLfDTrainer
+
+    def change(header, arrays):
+        arrays["solution.cost"] = np.zeros(3_000_000)
+
+    path = rewritten(saved[1], change)
+    monkeypatch.setattr("rlfd_gym._files.MOST_BYTES", 10_000)
+    unpacked = []
+    read = np.lib.format.read_array
+    monkeypatch.setattr(
+        "rlfd_gym._files.npy.read_array", lambda *a, **k: unpacked.append(read(*a, **k)) or unpacked[-1]
+    )
+    with pytest.raises(ValueError, match=r"solution\.cost is float64 of shape \(3000000,\), expected float64 of shape"):
+        RLfDTrainer.load(path, inventory, custom_logger=quiet)
+    assert unpacked
+    assert max(array.nbytes for array in unpacked) < 100_000
+
+
+@pytest.mark.slow
+def test_thousands_of_spoilt_files_are_refused_or_load_as_something_valid(tmp_path):
+    counts = fuzz_files.fuzz(tmp_path, 1500)
+    assert counts.failures == []
+    assert counts.tried == 1500 + len(fuzz_files.BOMBS)
+    assert min(counts.refused.total(), counts.loaded.total()) > 100
+    assert counts.most_memory < 2**28

@@ -176,3 +176,17 @@ def test_a_function_that_returns_no_solution_is_refused(make, inventory, careful
 def test_a_rule_for_alpha_does_not_go_with_a_function(make, inventory, careful, guess):
     with pytest.raises(ValueError, match='is a rule, which needs solver="exact"'):
         make(careful, inventory, prior=guess, alpha="l-curve", solver=half_way)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"n_jobs": 0}, "n_jobs must not be 0"),
+        ({"step_size": (0.1, 0.2, 0.3)}, "step_size must be a number or a pair"),
+        ({"epsilon": 0.0}, "epsilon must be a finite number in"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_settings_that_no_training_could_use_are_refused_at_once(make, inventory, careful, setting, message):
+    with pytest.raises(ValueError, match=message):
+        make(careful, inventory, **setting)

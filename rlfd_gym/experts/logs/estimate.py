@@ -33,9 +33,8 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,9 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
-from rlfd_gym.experts.logs.columns import Table, read_table
+from rlfd_gym.experts.logs.columns import Table, parts, read_table
 from rlfd_gym.experts.logs.labels import Label, given_labels, label_columns
 from rlfd_gym.experts.logs.report import THIN, LogReport
 from rlfd_gym.experts.logs.rows import Rows, clean, episodes_of, listed
@@ -102,6 +102,7 @@ class Log(_checks.Locked):
 
         A pair that the table lacks is an error.
         """
+        _checks.instance(name, table, Mapping, "by (state label, action label)")  # type: ignore[type-abstract]
         pairs = self.pair_labels()
         lacking = [pair for pair in pairs if pair not in table]
         if lacking:
@@ -142,7 +143,9 @@ def read_log(
         state_labels, action_labels: the labels that exist, in the desired order; rows with other
             labels are bad. By default, the labels in the good rows of a table, sorted. Arrays and
             trajectories hold indices instead: 0, 1, … up to the largest seen; rows with negative
-            indices are bad.
+            indices are bad. If more than 10,000 indices would exist and fewer than a tenth of them
+            were seen, the log is refused: give the labels that exist. So is a log that spells a
+            number with and without leading zeros, "01" and "1".
         feasible: the pairs (state label, action label) that exist; rows with other pairs are bad.
             By default, all pairs exist.
         smoothing: κ ≥ 0, pseudo-counts.
@@ -171,20 +174,22 @@ def read_log(
 
     # Read the good rows as indices, and warn about the others.
     roles = {"state": state, "action": action, "next_state": next_state, "episode": episode, "time": time}
-    table, indices = _read(transitions, {role: name for role, name in roles.items() if name is not None})
+    for role, name in roles.items():
+        if name is not None or role not in ("episode", "time"):
+            _checks.instance(role, name, str, "the name of a column")
     rows = clean(
-        table,
-        indices=indices,
+        *_read(transitions, {role: name for role, name in roles.items() if name is not None}),
         known_states=given_labels("state_labels", state_labels),
         known_actions=given_labels("action_labels", action_labels),
         known_pairs=None if feasible is None else set(feasible),
     )
     if rows.bad:
         left_out = f"{len(rows.good) - rows.good.sum()} of {len(rows.good)} logged rows are bad and left out"
-        warnings.warn(f"{left_out}: {'; '.join(map(str, rows.bad))}", UserWarning, stacklevel=2)
+        warn(f"{left_out}: {'; '.join(map(str, rows.bad))}", UserWarning, stacklevel=2)
     episodes = None if rows.order is None else episodes_of(rows)
     if episodes is None and expert == "episodes":
         raise ValueError('expert="episodes", but the log has no episodes; name their column, or use "policy"')
+    rows = replace(rows, episodes=None, order=None)  # which are as long as the log
 
     # Estimate the model, then the expert in it.
     start, source = _initial(rows, episodes, initial)
@@ -217,7 +222,14 @@ def read_costs(
     >>> read_costs({"state": [0, 0, 1], "action": ["few", "many", "few"], "cost": [5, 2.5, "1.0"]})
     {(0, 'few'): 5.0, (0, 'many'): 2.5, (1, 'few'): 1.0}
     """
-    table = read_table(source, {"state": state, "action": action, "cost": cost})
+    roles = {"state": state, "action": action, "cost": cost}
+    for role, name in roles.items():
+        _checks.instance(role, name, str, "the name of a column")
+    if not isinstance(source, (str, os.PathLike, Mapping)) and (
+        isinstance(source, type) or not hasattr(source, "columns")
+    ):
+        raise TypeError(f"source must be a path, a DataFrame or a mapping, got {type(source).__name__}")
+    table = read_table(source, roles)
     states, actions = (label_columns([table.columns[role]])[0].labels for role in ("state", "action"))
     amounts = table.columns["cost"].meanings()
     costs: dict[tuple[Label, Label], float] = {}
@@ -273,23 +285,28 @@ def _estimate(
     """Return the P̂ of the module's docstring as an MDP, and N(s, a)."""
     # The pairs that were seen, or all that exist, by the key state · n_actions + action.
     n_states, n_actions = len(rows.state_labels), len(rows.action_labels)
-    from_, following = rows.states[rows.good], rows.next_states[rows.good]
-    keys = from_ * n_actions + rows.actions[rows.good]
-    possible = np.arange(n_states * n_actions) if rows.feasible is None else rows.feasible
-    pairs = np.unique(keys) if unvisited == "infeasible" else possible
-    for more in (possible, np.arange(n_states) * n_actions):  # a state without any pair gets its first one
+    each = np.arange(n_states) * n_actions
+    if unvisited == "infeasible":
+        pairs = np.unique(np.concatenate([np.unique(keys) for keys, _ in _good_parts(rows)]))
+        possible = each if rows.feasible is None else rows.feasible
+    else:
+        pairs = possible = np.arange(n_states * n_actions) if rows.feasible is None else rows.feasible
+    for more in (possible, each):  # a state without any pair gets its first one
         lacking = np.setdiff1d(more // n_actions, pairs // n_actions)
         firsts = more[np.searchsorted(more // n_actions, lacking)]
         pairs = np.union1d(pairs, firsts)
     pair_states = pairs // n_actions
 
     # N(s, a, s') and N(s, a).
-    row, ones = np.searchsorted(pairs, keys), np.ones(len(keys))
-    counts = sp.csr_array((ones, (row, following)), shape=(len(pairs), n_states))
-    visits = np.bincount(row, minlength=len(pairs))
+    counts = sp.csr_array((len(pairs), n_states))
+    for keys, following in _good_parts(rows):
+        places = np.searchsorted(pairs, keys), following
+        counts = counts + sp.csr_array((np.ones(len(keys)), places), shape=counts.shape)
+    visits = counts.sum(axis=1).astype(np.int64)
 
     # S(s), as a 0/1 row per pair; a state that was never left is followed by itself.
-    seen = sp.csr_array((ones, (from_, following)), shape=(n_states, n_states))
+    triples = counts.tocoo()
+    seen = sp.csr_array((triples.data, (pair_states[triples.row], triples.col)), shape=(n_states, n_states))
     stay = sp.eye_array(n_states, format="csr")
     successors = (seen + sp.diags_array(np.where(rows.left, 0.0, 1.0))).sign()[pair_states]
     guess = stay[pair_states] if unvisited == "self" else successors
@@ -299,6 +316,15 @@ def _estimate(
     weights = counts + sp.diags_array(smoothing * known) @ successors + sp.diags_array(1 - known) @ guess
     transitions = sp.diags_array(1 / weights.sum(axis=1)) @ weights
     return TabularMDP(transitions, pair_states, pairs % n_actions, initial, discount, n_actions), visits
+
+
+def _good_parts(rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:
+    """Return state · n_actions + action and the next state of the good rows, a part at a time."""
+    for part in parts(len(rows.good)):
+        s, a, following = (
+            column[part][rows.good[part]].astype(np.int64) for column in (rows.states, rows.actions, rows.next_states)
+        )
+        yield s * len(rows.action_labels) + a, following
 
 
 def _report(

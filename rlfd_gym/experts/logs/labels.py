@@ -4,6 +4,11 @@ A label is a whole number or a text. The majority of a column's entries decides 
 the column holds: among whole numbers the text "12 pcs" is a fault, among texts the number 40 is
 the text "40". Faults are found per distinct value and come with their reasons, so that bad rows
 can be counted and listed.
+
+Whole numbers may be spelled in several ways: 3, 3.0 and "3" are one label. Leading zeros are
+different: who writes "01" may mean the number 1, or a code that is not the "1" of another row. Where
+both occur among whole numbers, the columns are refused and both spellings are named. Among texts
+they are two labels, like any two texts.
 """
 
 from __future__ import annotations
@@ -16,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlfd_gym._checks import IntArray
-from rlfd_gym.experts.logs.columns import Column, column_of_objects
+from rlfd_gym.experts.logs.columns import Codes, Column, column_of_objects
 
 Label = int | str
 
@@ -52,11 +56,13 @@ class Labelled:
 
     def labels_in(self, rows: NDArray[np.bool_]) -> set[Label | None]:
         """Return the labels that occur in the given rows."""
-        return {self.labels[code] for code in np.unique(self.column.codes[rows])}
+        seen = np.zeros(len(self.labels), dtype=bool)
+        seen[self.column.codes[rows]] = True
+        return {self.labels[code] for code in np.flatnonzero(seen)}
 
-    def numbers(self, places: Mapping[Label | None, int]) -> IntArray:
+    def numbers(self, places: Mapping[Label | None, int]) -> Codes:
         """Return the place of each row's label; -1 where the row has none."""
-        return self.column.spread([places.get(label, -1) for label in self.labels], -1)
+        return self.column.spread([places.get(label, -1) for label in self.labels], -1, np.int32)
 
 
 def label_columns(columns: list[Column], given: tuple[Label, ...] | None = None) -> list[Labelled]:
@@ -80,6 +86,8 @@ def label_columns(columns: list[Column], given: tuple[Label, ...] | None = None)
     elif not numbers and votes[float] > votes[str]:
         names = " and ".join(column.name for column in columns)
         raise ValueError(f"{names} must hold whole numbers or texts, got mostly fractions: round or bin them first")
+    if numbers:
+        check_spelling(columns)
     known = None if given is None else set(given)
     return [_label(column, means, numbers, known) for column, means in zip(columns, meanings, strict=True)]
 
@@ -92,10 +100,34 @@ def given_labels(name: str, labels: Iterable[Any] | None) -> tuple[Label, ...] |
         raise TypeError(f"{name} must be a sequence of labels, got {labels!r}")
     column = column_of_objects(name, list(labels))
     means = column.meanings()
-    found = _label(column, means, not any(isinstance(what, str) for what in means), None)
-    if not column.values or len(column.codes) > len(column.values) or any(found.faults):
+    numbers = not any(isinstance(what, str) for what in means)
+    if numbers:
+        check_spelling([column])
+    found = _label(column, means, numbers, None)
+    if not column.values or len(column.codes) > len(set(found.labels)) or any(found.faults):
         raise ValueError(f"{name} must hold whole numbers or texts, at least one, none missing and none twice")
     return tuple(label for label in found.labels if label is not None)
+
+
+def check_spelling(columns: list[Column]) -> None:
+    """Refuse columns in which a whole number is spelled with and without leading zeros."""
+    spelled: dict[int, Any] = {}
+    for column in columns:
+        for value, what in zip(column.values, column.meanings(), strict=True):
+            if not isinstance(what, int):
+                continue
+            first = spelled.setdefault(what, value)
+            if _leading_zeros(first) != _leading_zeros(value):
+                names = " and ".join(dict.fromkeys(column.name for column in columns))
+                raise ValueError(
+                    f"{names} must spell a number in one way, got {first!r} and {value!r}: drop the leading zeros if "
+                    f"both mean {what}, or put a letter before them if they are different codes"
+                )
+
+
+def _leading_zeros(value: Any) -> int:
+    digits = str(value).strip().lstrip("+-")
+    return len(digits) - len(digits.lstrip("0")) if digits[1:2].isdecimal() else 0
 
 
 def _label(column: Column, means: list[int | float | str | None], numbers: bool, known: set[Label] | None) -> Labelled:

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import IntArray
 from rlfd_gym.experts.demonstrations import Demonstrations
-from rlfd_gym.experts.logs.columns import Column, Table
-from rlfd_gym.experts.logs.labels import Label, Labelled, label_columns
+from rlfd_gym.experts.logs.columns import Codes, Column, Table, Times, parts
+from rlfd_gym.experts.logs.labels import Label, Labelled, check_spelling, label_columns
 
 LISTED = 5  # at most that many things are listed
-MOST_INDICES = 100_000_000  # a larger number is a label, not an index
+FREE_INDICES = 10_000  # up to that many indices exist however few of them were seen
+RAREST = (
+    10  # beyond that, one in ten must have been seen: otherwise the numbers are labels, or one of them is a mistake
+)
 
 LabelPairs = set[tuple[Label | None, Label | None]]
 
@@ -71,15 +74,15 @@ class Rows:
             were not given.
     """
 
-    states: IntArray
-    actions: IntArray
-    next_states: IntArray
+    states: Codes
+    actions: Codes
+    next_states: Codes
     good: NDArray[np.bool_]
     bad: tuple[BadRows, ...]
     state_labels: tuple[Label, ...]
     action_labels: tuple[Label, ...]
-    episodes: IntArray | None
-    order: IntArray | None
+    episodes: Codes | None
+    order: Codes | None
     feasible: IntArray | None
 
     @property
@@ -98,7 +101,7 @@ class Faults:
         """Start with the rows that are malformed in the file."""
         self.table = table
         self._reasons: list[str] = []
-        self._fault = np.zeros(len(table.rows), dtype=np.int64)  # the number of the reason, from 1; 0 for none
+        self._fault = np.zeros(len(table.rows), dtype=np.uint8)  # the number of the reason, from 1; 0 for none
         malformed = np.zeros(len(table.rows), dtype=bool)
         malformed[list(table.malformed)] = True
         self.blame(malformed, "another number of fields than the header")
@@ -125,8 +128,8 @@ class Faults:
 
 def clean(
     table: Table,
-    *,
     indices: bool,
+    *,
     known_states: tuple[Label, ...] | None,
     known_actions: tuple[Label, ...] | None,
     known_pairs: LabelPairs | None,
@@ -149,7 +152,7 @@ def clean(
     # and rows whose place in an episode is unknown.
     episodes = order = None
     if "episode" in columns:
-        episodes, order = _in_order(columns["episode"], columns.get("time"), faults)
+        episodes, order = _in_order(columns["episode"], table.times, faults)
 
     good, bad = faults.good, faults.bad_rows()
     if not good.any():
@@ -178,23 +181,28 @@ def episodes_of(rows: Rows) -> Demonstrations:
     assert rows.order is not None
     assert rows.episodes is not None
     order = rows.order
-    episode, good, state = rows.episodes[order], rows.good[order], rows.states[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = np.diff(rows.episodes[order]) != 0
 
     # A gap is a bad row, or a row that does not begin where the previous row ended.
-    first = np.append(True, episode[1:] != episode[:-1])
-    arrives = np.append(-1, rows.next_states[order][:-1])
-    gap = ~good | (~first & (state != arrives))
+    gap = ~rows.good[order]
+    gap[1:] |= ~first[1:] & (rows.states[order[1:]] != rows.next_states[order[:-1]])
 
     # A row is kept if its episode has had no gap so far: if there have been as many gaps as
     # before the episode's first row.
-    gaps = np.cumsum(gap)
-    whole = gaps - np.maximum.accumulate(np.where(first, gaps - gap, 0)) == 0
-    kept = order[whole]
+    gaps = np.cumsum(gap, dtype=np.int32)
+    before = np.where(first, gaps - gap, np.int32(0))
+    kept = order[gaps == np.maximum.accumulate(before, out=before)]
+    del gaps, before
     if not len(kept):
         raise ValueError("transitions: every episode begins with a bad row, so none can be used; leave out episode")
-    lengths = np.unique(rows.episodes[kept], return_counts=True)[1]
+    lengths = np.bincount(rows.episodes[kept])
+    lengths = lengths[lengths > 0]
     unknown = np.zeros(len(lengths), dtype=bool)  # logs do not say whether an end was final
-    return Demonstrations(rows.states[kept], rows.actions[kept], rows.next_states[kept], lengths, unknown)
+    states, actions, following = (
+        column[kept].astype(np.int64) for column in (rows.states, rows.actions, rows.next_states)
+    )
+    return Demonstrations(states, actions, following, lengths, unknown)
 
 
 def listed(things: Iterable[Any]) -> str:
@@ -214,39 +222,42 @@ def _blame_values(labelled: Labelled, indices: bool, faults: Faults) -> None:
 
 def _blame_pairs(state: Labelled, action: Labelled, known: LabelPairs, faults: Faults) -> None:
     """Blame the rows whose state and action are not among the known pairs."""
-    n_actions = len(action.labels)
-    pairs = state.column.codes * n_actions + action.column.codes
-    seen = np.unique(pairs[faults.good])
-    found = [(state.labels[i], action.labels[j]) for i, j in zip(*divmod(seen, n_actions), strict=True)]
-    strange = seen[[pair not in known for pair in found]]
-    reason = f"{state.column.name} and {action.column.name} are not among the feasible pairs"
-    faults.blame(np.isin(pairs, strange), reason)
+    n_actions, good = len(action.labels), faults.good
+    strange = np.zeros(len(good), dtype=bool)
+    for part in parts(len(good)):
+        pairs = state.column.codes[part].astype(np.int64) * n_actions + action.column.codes[part]
+        seen = np.unique(pairs[good[part]])
+        found = [(state.labels[i], action.labels[j]) for i, j in zip(*divmod(seen, n_actions), strict=True)]
+        strange[part] = np.isin(pairs, seen[[pair not in known for pair in found]])
+    faults.blame(strange, f"{state.column.name} and {action.column.name} are not among the feasible pairs")
 
 
-def _in_order(episode: Column, time: Column | None, faults: Faults) -> tuple[IntArray, IntArray]:
+def _in_order(episode: Column, time: Times | None, faults: Faults) -> tuple[Codes, Codes]:
     """Return each row's episode, and the rows by episode and time.
 
     Rows without an episode or a time are blamed, and so are repetitions.
     """
     # Episodes are told apart by what their values mean: 7 and "7.0" are the same.
+    check_spelling([episode])
     means = episode.meanings()
     number = {what: k for k, what in enumerate(dict.fromkeys(means))}
-    codes = episode.spread([number[what] for what in means], -1)
+    codes = episode.spread([number[what] for what in means], -1, np.int32)
     known = episode.spread([what is not None for what in means], False)
     faults.blame(~known, f"{episode.name} is missing")
     if time is None:
-        order = np.argsort(codes, kind="stable")
+        order = np.argsort(codes, kind="stable").astype(np.int32)
         return codes, order[known[order]]
 
-    moments = time.spread(time.moments(), np.nan)
+    moments = time.moments
     faults.blame(np.isnan(moments), f"{time.name} is missing or neither a number nor an ISO date")
     known &= ~np.isnan(moments)
 
     # The sort is stable: of good rows with the same time, the one that is first in the log
     # comes first, and the others repeat it.
-    order = np.lexsort((moments, codes))
+    order = np.lexsort((moments, codes)).astype(np.int32)
     candidates = order[faults.good[order]]
-    same = (np.diff(codes[candidates]) == 0) & (np.diff(moments[candidates]) == 0)
+    same = np.diff(codes[candidates]) == 0
+    same &= np.diff(moments[candidates]) == 0
     repeated = np.zeros(len(codes), dtype=bool)
     repeated[candidates[1:][same]] = True
     faults.blame(repeated, f"same {episode.name} and {time.name} as an earlier row")
@@ -256,7 +267,7 @@ def _in_order(episode: Column, time: Column | None, faults: Faults) -> tuple[Int
 
 def _numbered(
     columns: list[Labelled], good: NDArray[np.bool_], known: tuple[Label, ...] | None, indices: bool
-) -> tuple[tuple[Label, ...], list[IntArray]]:
+) -> tuple[tuple[Label, ...], list[Codes]]:
     """Return all labels in order, and for each column the number of each row's label.
 
     The number is -1 in rows that are not good.
@@ -265,14 +276,23 @@ def _numbered(
         used = set().union(*(labelled.labels_in(good) for labelled in columns))
         whole = [label for label in used if isinstance(label, int)]
         if indices and whole:
-            if max(whole) > MOST_INDICES:
-                name = columns[0].column.name
-                raise ValueError(f"{name} holds {max(whole)}, which is no index; give the labels that exist")
-            known = tuple(range(max(whole) + 1))
+            known = _all_indices(columns[0].column.name, whole)
         else:
             known = tuple(sorted(whole) or sorted(label for label in used if isinstance(label, str)))
     places: dict[Label | None, int] = {label: k for k, label in enumerate(known)}
-    return known, [np.where(good, labelled.numbers(places), -1) for labelled in columns]
+    return known, [np.where(good, labelled.numbers(places), np.int32(-1)) for labelled in columns]
+
+
+def _all_indices(name: str, seen: list[int]) -> tuple[int, ...]:
+    """Return all indices up to the largest one, unless too few of them were seen."""
+    n_indices = max(seen) + 1
+    if n_indices > max(FREE_INDICES, RAREST * len(seen)):
+        raise ValueError(
+            f"{name} holds {max(seen)}, which is no index: only {len(seen)} of the {n_indices} indices up to it were "
+            f"seen. Correct or renumber it, pass the columns as a mapping if its numbers are labels, or, if all "
+            f"{n_indices} exist, say so: {name}_labels=range({n_indices})"
+        )
+    return tuple(range(n_indices))
 
 
 def _pair_keys(pairs: LabelPairs, states: tuple[Label, ...], actions: tuple[Label, ...]) -> IntArray:

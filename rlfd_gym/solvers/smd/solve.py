@@ -17,7 +17,6 @@ or on joblib's backend.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym import _checks
+from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.occupancy import shares
 from rlfd_gym.problem import BlackBoxProblem, Problem, RLfDProblem
 from rlfd_gym.problem.guarantee import guarantee_at
@@ -33,6 +33,7 @@ from rlfd_gym.solvers.smd.runs import Plan, SmdState, Start, Total, keeps_runs, 
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 LARGE_EXPONENT = 500.0  # exp overflows at 709
+LARGEST_STEP = 1e9  # of cost, value and mixture
 CHANGES = ("change_cost", "change_value", "change_occupancy", "change_mixture")  # as `measure` records them
 
 
@@ -159,9 +160,14 @@ def _schedule(
         several = {2: "a pair", 3: "three"}[len(names)]
         raise ValueError(f"step_size must be a number or {several} (for {', for '.join(names)}), got {step_size!r}")
     etas = tuple(_checks.number("step_size", eta, 0.0) for eta in given)
-    eta_mu = etas[-1]
+    *others, eta_mu = etas
+    if max(others) > LARGEST_STEP:
+        raise ValueError(
+            f"step_size must be at most {LARGEST_STEP:g} for all but the occupancy, got {step_size!r}: averages are "
+            f"kept as sums over steps, and so large ones leave errors of about {2e-16 * max(others):.0e} in each sum"
+        )
     if eta_mu * largest > LARGE_EXPONENT:
-        warnings.warn(
+        warn(
             f"step_size {eta_mu:g} for the occupancy lets one step change a weight by exp(±{eta_mu * largest:.0f}); "
             f"the theorem asks for at most exp(±1/2), a step size of {0.5 / largest:.1e}",
             RuntimeWarning,

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tracemalloc
 
+import numpy as np
 import pytest
-from small_logs import HEADER, NAMES
+from small_logs import EPISODES, HEADER, NAMES, early_ends
 
 from rlfd_gym import read_log
+from rlfd_gym.experts.logs import columns
 from rlfd_gym.experts.logs.columns import meaning, read_table
 
 
@@ -59,3 +62,95 @@ def test_without_pandas_csv_files_are_read_and_parquet_says_what_is_missing(csv,
     (tmp_path / "log.parquet").write_bytes(b"")
     with pytest.raises(ImportError, match=r'pip install "rlfd-gym\[logs\]"'):
         read_log(tmp_path / "log.parquet", discount=0.9)
+
+
+def test_a_damaged_parquet_file_is_named(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "log.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+    with pytest.raises(ValueError, match=r"log\.parquet is damaged or no parquet file"):
+        read_log(tmp_path / "log.parquet", discount=0.9)
+
+
+def test_of_a_parquet_file_only_the_columns_that_are_named_are_read(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"state": [0, 1], "action": [0, 0], "next_state": [1, 0], "note": ["long", "longer"]})
+    frame.to_parquet(tmp_path / "log.parquet")
+    assert list(columns._read_parquet(tmp_path / "log.parquet", {"state": "state"}).columns) == ["state"]
+    with pytest.raises(ValueError, match=r"state='sate': .*log.parquet has no such column.*did you mean 'state'"):
+        read_log(tmp_path / "log.parquet", discount=0.9, state="sate")
+
+
+LONG = 3_000
+SOURCES = {
+    "numbers": lambda day: day,
+    "gaps": lambda day: np.where(day % 7 == 0, np.nan, day),
+    "texts": lambda day: np.array([f"2024-01-01T00:{t // 60:02}:{t % 60:02}" for t in day.tolist()]),
+    "objects": lambda day: np.array([None if t % 5 == 0 else t for t in day.tolist()], dtype=object),
+}
+
+
+@early_ends
+@pytest.mark.filterwarnings("ignore:.*logged rows are bad")
+@pytest.mark.parametrize("kind", ["mapping", "frame", "csv", "parquet"])
+@pytest.mark.parametrize("times", SOURCES)
+def test_a_log_that_is_read_in_parts_is_the_same_log(tmp_path, monkeypatch, kind, times):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    stock = rng.integers(0, 6, LONG + 1)
+    names = np.array(["none", "few", "some", "many", "more", "most"])
+    shop, day = np.arange(LONG) // 300, SOURCES[times](np.arange(LONG) % 300)
+    rows = {
+        "day": day,
+        "shop": shop,
+        "stock": names[stock[:-1]],
+        "order": stock[1:] % 3,
+        "next_stock": names[stock[1:]],
+    }
+    source = rows if kind == "mapping" else pandas.DataFrame(rows)
+    if kind in ("csv", "parquet"):
+        path = tmp_path / f"log.{kind}"
+        source.to_csv(path, index=False) if kind == "csv" else source.to_parquet(path)
+        source = path
+    logs = []
+    for part in (10**9, 127):
+        monkeypatch.setattr(columns, "PART", part)
+        logs.append(read_log(source, discount=0.9, **NAMES, **EPISODES))
+    whole, parts = logs
+    assert parts.report == whole.report
+    assert (parts.state_labels, parts.action_labels) == (whole.state_labels, whole.action_labels)
+    for name in ("expert", "policy", "visits"):
+        assert (getattr(parts, name) == getattr(whole, name)).all()
+    assert (parts.mdp.transitions != whole.mdp.transitions).nnz == 0
+    assert (parts.episodes.states == whole.episodes.states).all()
+
+
+def test_a_row_of_a_log_takes_few_bytes(csv, monkeypatch):
+    n_rows = 20_000
+    monkeypatch.setattr(columns, "PART", 1_000)
+    path = csv("".join(f"{t},{t // 500},{t % 9},{t % 4},{(t + 1) % 9}\n" for t in range(n_rows)))
+    tracemalloc.start()
+    try:
+        read_log(path, discount=0.99, **NAMES, **EPISODES)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (
+        peak / n_rows < 100
+    )  # codes take 4 bytes, moments and what is kept of an episode 8, what is sorted twice that
+
+
+def test_without_pyarrow_parquet_says_what_is_missing(tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "log.parquet").write_bytes(b"")
+    with pytest.raises(ImportError, match=r'read with pyarrow: pip install "rlfd-gym\[logs\]"'):
+        read_log(tmp_path / "log.parquet", discount=0.9)
+
+
+@pytest.mark.slow
+def test_keys_of_pairs_do_not_overflow_the_codes():
+    n = 70_000  # n_states · n_actions is above 2³¹
+    s = np.arange(n)
+    log = read_log({"state": s, "action": s, "next_state": s}, discount=0.5, feasible=[(k, k) for k in range(n)])
+    assert (log.mdp.pair_actions == s).all()
+    assert (log.visits == 1).all()

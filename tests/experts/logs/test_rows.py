@@ -8,7 +8,7 @@ from small_logs import EPISODES, NAMES, bad_rows, early_ends, told
 
 from rlfd_gym import read_log
 from rlfd_gym.experts.logs.columns import read_table
-from rlfd_gym.experts.logs.rows import Faults
+from rlfd_gym.experts.logs.rows import FREE_INDICES, Faults, _all_indices
 
 
 def test_a_row_with_several_faults_counts_for_the_first():
@@ -82,6 +82,25 @@ def test_indices_must_not_be_negative_but_labels_may():
     assert told(log) == {"state is negative": (1, (1,)), "next_state is negative": (1, (2,))}
     assert log.state_labels == (0, 1, 2, 3)  # indices that do not occur exist nevertheless
     assert log.report.ends == (1, 2, 3)
+
+
+def test_an_index_far_beyond_the_others_is_refused_with_what_was_seen():
+    seen = "state holds 10000000, which is no index: only 3 of the 10000001 indices up to it were seen.*state_labels="
+    with pytest.raises(ValueError, match=seen):
+        read_log(([0, 1, 10**7], [0, 0, 0], [1, 0, 0]), discount=0.9)
+    with pytest.raises(ValueError, match="action holds 20000, which is no index: only 2 of"):
+        read_log(([0, 1, 0], [0, 0, 20_000], [1, 0, 0]), discount=0.9)
+    as_labels = {"state": [0, 1, 10**7], "action": [0, 0, 0], "next_state": [1, 0, 0]}
+    assert read_log(as_labels, discount=0.9).state_labels == (0, 1, 10**7)
+
+
+def test_indices_may_be_sparse_where_there_are_few_or_where_their_number_is_given():
+    assert _all_indices("state", [0, FREE_INDICES - 1]) == tuple(range(FREE_INDICES))
+    assert len(_all_indices("state", [*range(1_099), 10_999])) == 11_000
+    with pytest.raises(ValueError, match="only 1099 of the 11000 indices"):
+        _all_indices("state", [*range(1_098), 10_999])
+    rows = [0, 0, 0], [0, 1, FREE_INDICES], [0, 0, 0]
+    assert read_log(rows, discount=0.9, action_labels=range(FREE_INDICES + 1)).mdp.n_actions == FREE_INDICES + 1
 
 
 @bad_rows

@@ -56,6 +56,27 @@ def test_without_a_step_size_the_theorem_is_inverted():
     assert few[1] == pytest.approx(0.5 * (1 - 0.5) / (2 * problem.n_pairs))  # the proof's cap on η_μ
 
 
+@pytest.mark.parametrize("step_size", [1e12, (1e10, 1e-3)])
+def test_steps_so_large_that_the_averages_would_be_lost_are_refused(problem, step_size):
+    with pytest.raises(ValueError, match=r"step_size must be at most 1e\+09 .* averages"):
+        solve_smd(problem, n_iterations=10, step_size=step_size)
+
+
+def test_the_largest_steps_of_cost_and_value_leave_the_averages_right(problem):
+    """Any step from 1e6 on goes from end to end of the box, so the averages are the same."""
+    large, larger = (solve_smd(problem, n_iterations=500, step_size=(eta, 1e-3), seed=1) for eta in (1e6, 1e9))
+    np.testing.assert_allclose(large.value, larger.value, atol=1e-4)
+
+
+def test_a_solution_of_another_mdp_is_not_continued(problem):
+    mdp = problem.mdp
+    rows = mdp.transitions[::-1]
+    other = TabularMDP(rows, mdp.pair_states, mdp.pair_actions, mdp.initial, mdp.discount, mdp.n_actions)
+    stranger = solve_smd(RLfDProblem(other, problem.expert, problem.prior, problem.alpha), n_iterations=10)
+    with pytest.raises(ValueError, match="initial must be a solution of the same problem"):
+        solve_smd(problem, n_iterations=10, initial=stranger)
+
+
 def test_step_sizes_may_be_one_number_or_two(problem):
     one = solve_smd(problem, n_iterations=2000, step_size=1e-3)
     two = solve_smd(problem, n_iterations=2000, step_size=(1e-3, 1e-3))
