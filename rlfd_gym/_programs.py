@@ -72,7 +72,7 @@ def solve_qp(
     it, `OutOfTime` is raised.
     """
     size = rows.nnz + (0 if equal is None else equal.nnz)
-    return _run(_piqp, (hessian, gradient, equal, rows, lower, upper, box, tolerance), {}, size, deadline)
+    return run(_piqp, (hessian, gradient, equal, rows, lower, upper, box, tolerance), {}, size, deadline)
 
 
 def solve_lp(objective: FloatArray, *, deadline: float = np.inf, **program: Any) -> Any:
@@ -84,7 +84,7 @@ def solve_lp(objective: FloatArray, *, deadline: float = np.inf, **program: Any)
 
     matrices = (program.get("A_eq"), program.get("A_ub"))
     size = sum(matrix.nnz if sp.issparse(matrix) else np.size(matrix) for matrix in matrices if matrix is not None)
-    return _run(linprog, (objective,), program, size, deadline)
+    return run(linprog, (objective,), program, size, deadline)
 
 
 def _piqp(
@@ -121,8 +121,12 @@ def _piqp(
     return Program(result.x.copy(), result.y.copy(), result.z_l.copy(), int(result.info.iter))
 
 
-def _run(function: Callable[..., Any], args: tuple[Any, ...], options: Any, size: int, deadline: float) -> Any:
-    """Call a function here if the program is small, and otherwise in the other process."""
+def run(function: Callable[..., Any], args: tuple[Any, ...], options: Any, size: int, deadline: float) -> Any:
+    """Call a function here if the program is small, and otherwise in the other process.
+
+    The function is one of a module, and what it takes and returns can be pickled. `size` is the
+    number of entries of the program's rows.
+    """
     if time.monotonic() >= deadline:
         raise OutOfTime
     if size <= SMALL:

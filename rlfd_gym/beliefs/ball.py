@@ -51,17 +51,15 @@ class Ball(Belief):
         guess, r = _checks.finite_array("prior", prior).copy(), _checks.number("radius", radius, 0.0)
         if scale is not None:
             guess, r = scale.to_box(guess), r * scale.factor
-        outside = np.nansum(np.maximum(np.abs(guess) - 1.0, 0.0) ** 2) ** 0.5
-        if outside > r + FEASIBILITY:
-            raise ValueError(
-                f"prior is {outside:g} away from the box [-1, 1] of learning costs, and radius is only {r:g}; "
-                "if both are in money, give scale=CostScale(lowest, highest)"
-            )
+        if guess.ndim == 1:  # a table may have anything at infeasible actions: `over` judges it
+            _meets_the_box(guess, r)
         self._fill(prior=guess, alpha=0.0, scale=scale, radius=r)
 
     def over(self, pairs: Pairs) -> Ball:
         """Return the belief over an environment's pairs, with its arrays checked."""
-        return self._with(prior=pairs.pairs(self.prior, "prior"))
+        prior = pairs.pairs(self.prior, "prior")
+        _meets_the_box(prior, self.radius)
+        return self._with(prior=prior)
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """Return ĉ - r and ĉ + r."""
@@ -109,3 +107,13 @@ class Ball(Belief):
     def scope(self, x: FloatArray) -> str:
         """Describe the costs in the ball."""
         return f"within {self.radius:.3g} of the prior (in ℓ2 norm)"
+
+
+def _meets_the_box(prior: FloatArray, radius: float) -> None:
+    """Raise an error if no cost of the ball is in the box."""
+    outside = float(np.linalg.norm(np.maximum(np.abs(prior) - 1.0, 0.0)))
+    if outside > radius + FEASIBILITY:
+        raise ValueError(
+            f"prior is {outside:g} away from the box [-1, 1] of learning costs, and radius is only {radius:g}; "
+            "if both are in money, give scale=CostScale(lowest, highest)"
+        )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
@@ -53,20 +53,17 @@ class Intervals(Belief):
         ends = [_checks.finite_array(name, values) for name, values in (("low", low), ("high", high))]
         if ends[0].shape != ends[1].shape:
             raise ValueError(f"low has shape {ends[0].shape} and high has shape {ends[1].shape}, expected the same")
-        if where := _first(ends[0] > ends[1]):
-            raise ValueError(f"low must not exceed high; entry {where} has {ends[0][where]} > {ends[1][where]}")
-        lower, upper = ends if scale is None else [scale.to_box(end) for end in ends]
-        if where := _first((lower > 1 + FEASIBILITY) | (upper < -1 - FEASIBILITY)):
-            raise ValueError(
-                f"low and high miss the box [-1, 1] of learning costs: entry {where} is "
-                f"[{lower[where]:g}, {upper[where]:g}]; if they are in money, give scale=CostScale(lowest, highest)"
-            )
-        lower, upper = np.clip(lower, -1.0, 1.0), np.clip(upper, -1.0, 1.0)
+        lower, upper = (end.copy() if scale is None else scale.to_box(end) for end in ends)
+        if lower.ndim == 1:  # a table may have anything at infeasible actions: `over` judges it
+            _check_order(*ends)
+            lower, upper = _in_the_box(lower, upper)
         self._fill(prior=0.5 * (lower + upper), alpha=0.0, scale=scale, low=lower, high=upper)
 
     def over(self, pairs: Pairs) -> Intervals:
         """Return the belief over an environment's pairs, with its arrays checked."""
         low, high = pairs.pairs(self.low, "low"), pairs.pairs(self.high, "high")
+        _check_order(low, high)
+        low, high = _in_the_box(low, high)
         return self._with(low=low, high=high, prior=0.5 * (low + high))
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +127,19 @@ class Intervals(Belief):
         return rng.uniform(self.low, self.high)
 
 
-def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the index of the first entry that is True; an empty tuple if there is none."""
-    found = np.argwhere(bad)
-    return tuple(map(int, found[0])) if len(found) else ()
+def _check_order(low: FloatArray, high: FloatArray) -> None:
+    """Raise an error if an interval is empty."""
+    bad = np.flatnonzero(low > high)
+    if bad.size:
+        raise ValueError(f"low must not exceed high; entry {bad[0]} has {low[bad[0]]} > {high[bad[0]]}")
+
+
+def _in_the_box(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return intervals without what is outside the box, or raise an error if nothing remains."""
+    bad = np.flatnonzero((low > 1 + FEASIBILITY) | (high < -1 - FEASIBILITY))
+    if bad.size:
+        raise ValueError(
+            f"low and high miss the box [-1, 1] of learning costs: entry {bad[0]} is "
+            f"[{low[bad[0]]:g}, {high[bad[0]]:g}]; if they are in money, give scale=CostScale(lowest, highest)"
+        )
+    return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)

@@ -93,7 +93,7 @@ class Prices(Belief):
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
         middle = 0.5 * (ends[0] + ends[1])
         guess = middle if prior is None else _checks.finite_vector("prior", prior, size, "column of features")
-        known = _checks.as_array("offset", offset, np.float64)
+        known = _checks.numbers("offset", offset)
         known = np.full(n_pairs, _checks.number("offset", offset)) if known.ndim == 0 else known
         known = _checks.pair_vector("offset", known, n_pairs)
         called = tuple(f"price {k}" for k in range(size)) if names is None else tuple(map(str, names))

@@ -5,7 +5,8 @@ form ‖c - ĉ‖² ≤ r². For the right α its solution is that of `NearPrior
 r(α) = ‖c_α - ĉ‖ falls as α grows. Because c_α - ĉ = (μ - μ_E)/2α, the distance is at most
 ‖μ - μ_E‖/2α ≤ √2/2α, which bounds α from above. Three cases:
 
-* r = 0: planning with the prior.
+* r = 0: planning with the prior; for an expert from whose own start one cannot plan, the linear
+  program of `Intervals` with equal ends.
 * r(α) ≤ r for every α > 0: the ball contains a cost under which the expert is optimal. The value
   is 0, and imitation is the answer. `r(α)` does not change any more below some small α.
 * Otherwise r(α) = r has a solution. It is found by a safeguarded secant method on log r over
@@ -13,7 +14,8 @@ r(α) = ‖c_α - ĉ‖ falls as α grows. Because c_α - ĉ = (μ - μ_E)/2α, 
 
 `NearPrior` has the box [-1, 1], a ball has none. Dividing costs by M = max|ĉ| + r makes the box
 slack: R(c) + α‖c - ĉ‖² = M (R(c') + αM‖c' - ĉ'‖²) for c = Mc', ĉ = Mĉ'. Every point that is found
-is brought into the ball and judged there (`Incumbent`).
+is brought into the ball and judged there (`Incumbent`). A large α hides the last digits of R(c), so
+the best answers to the occupancies that were found are judged as well (`polish`).
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rlfd_gym.beliefs import Ball, NearPrior
+from rlfd_gym.beliefs import Ball, Intervals, NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import Incumbent, Promise
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, polish
 
 MAX_SOLVES = 40
 SMALLEST = 1e-12  # of α, relative to its upper bound: below, r(α) no longer changes
@@ -33,14 +35,18 @@ SMALLEST = 1e-12  # of α, relative to its upper bound: below, r(α) no longer c
 def improve(best: Incumbent, belief: Ball, promise: Promise, solve: Callable[[RLfDProblem, float], Incumbent]) -> int:
     """Improve `best` until it keeps the promise.
 
-    `solve` solves a problem with the belief `NearPrior`. Returns how many of these were solved.
+    `solve` solves a problem with another belief. Returns how many of these were solved.
     """
     problem, prior, radius, size = best.problem, belief.prior, belief.radius, belief.largest or 1.0
     plan = problem.mdp.optimal(prior)
     best.offer(prior, plan.value, problem.expert)
     best.offer(prior, plan.value, plan.occupancy)
-    if radius == 0 or best.keeps(promise):
+    if best.keeps(promise):
         return 0
+    if radius == 0:
+        fixed = solve(problem.with_belief(Intervals(prior / size, prior / size)), best.deadline)
+        best.offer(prior, size * fixed.value, fixed.occupancy)
+        return 1
     high = np.sqrt(0.5) / radius  # r(high) ≤ radius
     low = SMALLEST * high
     alpha, count = 0.1 * high, 0
@@ -50,6 +56,8 @@ def improve(best: Incumbent, belief: Ball, promise: Promise, solve: Callable[[RL
         near = solve(problem.with_belief(NearPrior(prior / size, alpha * size)), best.deadline)
         cost = size * near.cost
         best.offer(cost, size * near.value, near.occupancy)
+        if not best.keeps(promise):
+            polish(best)
         if best.keeps(promise):
             break
         # Where α is too small the cost is too far away.

@@ -191,7 +191,7 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
 
 
 def _solve_near(problem: RLfDProblem, deadline: float) -> Incumbent:
-    """Solve a problem with the belief `NearPrior`, as "auto" does."""
+    """Solve a problem with the belief `NearPrior` or `Intervals`, as "auto" does."""
     best = Incumbent(problem, deadline)
     _solve(best, "auto")
     return best

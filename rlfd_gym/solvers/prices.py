@@ -22,16 +22,18 @@ has, the minimiser itself is next.
 **One program.** An expert estimated from samples may have negative entries in Tγ μ_E; then the
 least <μ, c> is no forward problem, and the box on the value matters. The problem is solved as
 
-    min over x ∈ X, u, low   Ω(x) + <μ_E, c(x) - Tγᵀu>   s.t.   c(x) - Tγᵀu ≥ 0,   0 ≤ u - low ≤ 2M
+    min over x ∈ X, v, t   Ω(x) + <μ_E, c(x) - Tγᵀv> - t   s.t.   c(x) - Tγᵀv ≥ t,   0 ≤ v ≤ 2M
 
-by PIQP, with the apprentice's occupancy as the multiplier of the first rows (see
-`rlfd_gym.solvers.qp`), and M the largest cost.
+with the apprentice's occupancy as the multiplier of the first rows (see `rlfd_gym.solvers.qp`), M
+the largest cost, and the value u = v - M. Without a penalty it is a linear program, for HiGHS: on
+degenerate ones, such as with a single action, the interior point method PIQP may run out of steps.
 
 Both programs are written in y with x = low + (high - low) y, because prices may differ in size.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +41,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
+from rlfd_gym._programs import OutOfTime, run
 from rlfd_gym.beliefs import Hull, Prices
 from rlfd_gym.beliefs.program import Program
 from rlfd_gym.mdp.occupancy import occupancy_of
@@ -83,54 +87,70 @@ def cutting_planes(
         target = model.minimise()
         lower = belief.penalty(target) + model.height(target)
         new = regret - known > SAME_CUT * belief.largest
-        if upper - lower <= 0.5 * promise(upper, lower) or count == MAX_CUTS or not (new or x is not target):
+        stuck = (x is target and not new) or count == MAX_CUTS or time.monotonic() >= deadline
+        if stuck or upper - lower <= 0.5 * promise(upper, lower):
             return best._replace(occupancy=model.mixture()), count
         x = belief.check(0.5 * (best.x + target)) if new else target
 
 
-def one_program(problem: RLfDProblem, belief: Prices | Hull) -> tuple[Point, int]:
-    """Solve a problem as one program; return its point and the number of interior point steps."""
-    import piqp  # compiled: loaded only when asked for
+def one_program(problem: RLfDProblem, belief: Prices | Hull, deadline: float = np.inf) -> tuple[Point, int]:
+    """Solve a problem as one program; return its point and the number of steps.
 
+    If the deadline comes first, the point is the middle of the set with the expert's occupancy.
+    """
     mdp, n, n_states, p = problem.mdp, problem.n_pairs, problem.n_states, belief.program()
     width, size = p.high - p.low, belief.largest or 1.0
-    # The objective over (y, u/M, low/M), divided by M and multiplied by n, as μ is of the order 1/n.
-    base = p.shift + p.matrix @ p.low
+    # The objective over (y, v, t) with u/M = v + t, divided by M and multiplied by n, as μ is of the order 1/n.
     slope = (p.linear + p.hessian @ p.low + p.matrix.T @ problem.expert) * width
-    gradient = n * np.concatenate([slope / size, -mdp.flow(problem.expert), [0.0]])
-    hessian = sp.block_diag(
-        [n / size * p.hessian * np.outer(width, width), sp.csc_matrix((n_states + 1, n_states + 1))], format="csc"
+    gradient = n * np.concatenate([slope / size, -mdp.flow(problem.expert), [-1.0]])
+    curvature = n / size * p.hessian * np.outer(width, width)
+    # c - Tγᵀv - t ≥ 0, in units of M.
+    rows = sp.csc_matrix(
+        sp.hstack([sp.csr_array(p.matrix * width / size), -mdp.flow_matrix().T, sp.csr_array(-np.ones((n, 1)))])
     )
-    # c - Tγᵀu ≥ 0 and 0 ≤ u - low ≤ 2, in units of M.
-    rows = sp.block_array(
-        [
-            [sp.csr_array(p.matrix * width / size), -mdp.flow_matrix().T, None],
-            [None, sp.eye_array(n_states), sp.csr_array(-np.ones((n_states, 1)))],
-        ]
-    )
-    lower = np.concatenate([-base / size, np.zeros(n_states)])
-    upper = np.concatenate([np.full(n, np.inf), np.full(n_states, 2.0)])
+    least = -(p.shift + p.matrix @ p.low) / size
     equal = sp.csc_matrix(np.hstack([p.equal * width, np.zeros((len(p.equal), n_states + 1))]))
-    free = np.full(n_states + 1, np.inf)
+    total = p.total - p.equal @ p.low
+    low = np.concatenate([np.zeros(width.size + n_states), [-np.inf]])
+    high = np.concatenate([np.ones(width.size), np.full(n_states, 2.0), [np.inf]])
+    solve = _by_piqp if belief.alpha > 0 else _by_highs
+    program = (curvature, gradient, equal, total, rows, least, low, high)
+    try:
+        x, mu, steps = run(solve, program, {}, rows.nnz, deadline)
+    except OutOfTime:
+        return Point(belief.check(_middle(p)), np.zeros(n_states), problem.expert), 0
+    value = belief.largest * (np.clip(x[width.size : -1], 0.0, 2.0) - 1.0)
+    mu = np.maximum(mu, 0.0)
+    return Point(_in_set(p, x[: width.size]), value, mu / mu.sum() if mu.any() else problem.expert), steps
+
+
+def _by_piqp(
+    curvature: FloatArray, gradient: FloatArray, equal: Any, total: FloatArray, rows: Any, least: FloatArray, *box: Any
+) -> tuple[FloatArray, FloatArray, int]:
+    """Solve the program with a penalty; return the variables, the rows' multipliers and the steps."""
+    import piqp  # compiled: loaded only when asked for
+
+    rest = gradient.size - len(curvature)
+    hessian = sp.block_diag([curvature, sp.csc_matrix((rest, rest))], format="csc")
     solver = piqp.SparseSolver()
     _tighten(solver, 1e-9)
-    solver.setup(
-        hessian,
-        gradient,
-        equal if len(p.equal) else None,
-        p.total - p.equal @ p.low if len(p.equal) else None,
-        sp.csc_matrix(rows),
-        lower,
-        upper,
-        np.concatenate([np.zeros(width.size), -free]),
-        np.concatenate([np.ones(width.size), free]),
-    )
+    some = equal.shape[0] > 0
+    solver.setup(hessian, gradient, equal if some else None, total if some else None, rows, least, None, *box)
     solver.solve()  # its verdict is ignored: the bounds say what the result is worth
-    result = solver.result
-    y, u = result.x[: width.size], size * result.x[width.size : -1]
-    u = np.clip(u - 0.5 * (u.max() + u.min()), -belief.largest, belief.largest)
-    mu = np.maximum(result.z_l[:n], 0.0)
-    return Point(_in_set(p, y), u, mu / mu.sum() if mu.any() else problem.expert), int(result.info.iter)
+    return solver.result.x, solver.result.z_l, int(solver.result.info.iter)
+
+
+def _by_highs(
+    curvature: FloatArray, gradient: FloatArray, equal: Any, total: FloatArray, rows: Any, least: FloatArray, *box: Any
+) -> tuple[FloatArray, FloatArray, int]:
+    """Solve the program without a penalty, by HiGHS."""
+    from scipy.optimize import linprog  # slow to load
+
+    accuracy = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    result = linprog(gradient, -rows, -least, equal, total, np.column_stack(box), "highs", options=accuracy)
+    if result.status != 0:
+        raise SolverError(f"HiGHS did not solve the linear program, which has a solution: {result.message}")
+    return result.x, -result.ineqlin.marginals, int(result.nit)
 
 
 @dataclass
