@@ -24,9 +24,12 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import Stored, stored_arrays
 from rlfd_gym.alpha import AlphaChoice
+from rlfd_gym.beliefs import Belief, Hull, Prices
+from rlfd_gym.beliefs.packing import unpack
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.mdp.occupancy import shares
 from rlfd_gym.problem import BlackBoxProblem, Point, RLfDProblem
+from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.solution import METHODS, History, Solution
 from rlfd_gym.solvers.smd import Checkpoint, SmdState, keeps_runs
 from rlfd_gym.trainer.env_model import EnvModel
@@ -67,9 +70,7 @@ def load(
                 own = getattr(pairs, name)
                 if stored.layout(name)[1] != own.shape or not np.array_equal(stored.read(name, own.dtype), own):
                     raise ValueError(f"it was saved for another environment, whose {name} differ from env's")
-            prior = _vector(stored, "prior", pairs.n_pairs) if "prior" in stored.names else None
-            if prior is not None and np.abs(prior).max() > LARGEST_PRIOR:
-                raise ValueError(f"prior has {np.abs(prior).max():g}, whose square is no number")
+            prior = _prior(stored, pairs.n_pairs)
             trainer = kind(None, env, reward_net, venv=venv, prior=prior, custom_logger=custom_logger, **settings)
             with np.errstate(all="ignore"):  # nonsense may overflow; it is refused all the same
                 _restore(trainer, stored)
@@ -122,6 +123,20 @@ def _restore(trainer: RLfDTrainer, stored: Stored) -> None:
     trainer._adopt(choice.solution)
 
 
+def _prior(stored: Stored, n_pairs: int) -> FloatArray | Belief | None:
+    """Return the prior or the belief, if any; the trainer checks it against the environment."""
+    if "belief" in stored.header:
+        names = [name for name in stored.names if name.startswith("belief.")]
+        arrays = {name.removeprefix("belief."): stored.read(name, np.float64) for name in names}
+        return unpack(_checks.instance("belief", stored.header["belief"], dict), arrays)
+    if "prior" not in stored.names:
+        return None
+    prior = _vector(stored, "prior", n_pairs)
+    if np.abs(prior).max() > LARGEST_PRIOR:
+        raise ValueError(f"prior has {np.abs(prior).max():g}, whose square is no number")
+    return prior
+
+
 def _expert(stored: Stored, n_pairs: int) -> FloatArray | SampledExpert | None:
     """Return the expert, if any; the problem checks it."""
     if "expert.states" in stored.names:
@@ -136,8 +151,11 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
     vectors: dict[str, Any] = {name: _vector(stored, f"solution.{name}", size) for name, size in sizes.items()}
     if own or "solution.value" in stored.names:
         vectors["value"] = _vector(stored, "solution.value", problem.n_states)
-    if not own and "solution.mixture" in stored.names:
+    few = own and isinstance(problem.belief, (Hull, Prices))
+    if few or (not own and "solution.mixture" in stored.names):
         vectors["mixture"] = _vector(stored, "solution.mixture", None)
+    if few and not np.allclose(problem.belief.cost(problem.belief.vector(vectors["mixture"])), vectors["cost"]):
+        raise ValueError("solution: its cost is not that of its mixture or prices")
     _check_policy(vectors["policy"], vectors["occupancy"], problem, own)
     count = _checks.integer("n_iterations", header["n_iterations"], 0)
     version_1 = stored.header["version"] == 1
@@ -146,7 +164,9 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
         raise TypeError("stats must be numbers, texts and sequences of such")
     method = _checks.instance("method", header["method"], str)
     known = [name for name in METHODS if name.startswith(str(solver))] if own else [method]
-    upper, lower = _bounds(header, vectors, problem, own)
+    x = vectors["mixture"] if few else vectors["cost"]
+    upper, lower = _bounds(header, x, vectors, problem, own)
+    point = Point(x, vectors.get("value", np.zeros(0)), vectors["occupancy"])
     return Solution(
         **vectors,
         upper=upper,
@@ -157,6 +177,7 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
         history=_history(stored, count if own else None),
         stats={name: tuple(value) if isinstance(value, list) else value for name, value in stats.items()},
         state=_state(stored, stats, vectors, count, problem) if solver == "smd" else None,
+        guarantee=guarantee_at(problem, point, upper, lower) if own and isinstance(problem, RLfDProblem) else None,
     )
 
 
@@ -169,11 +190,13 @@ def _check_policy(policy: FloatArray, occupancy: FloatArray, problem: AnyProblem
         raise ValueError("solution: its policy is not that of its occupancy")
 
 
-def _bounds(header: dict[str, Any], vectors: dict[str, Any], problem: AnyProblem, own: bool) -> tuple[float, float]:
+def _bounds(
+    header: dict[str, Any], x: FloatArray, vectors: dict[str, Any], problem: AnyProblem, own: bool
+) -> tuple[float, float]:
     """Return the bounds of a solution's point; what the file says of them must agree, or is dropped."""
     said = (_checks.instance("upper", header["upper"], float), _checks.instance("lower", header["lower"], float))
     try:
-        bounds = problem.bounds(vectors["cost"], vectors["value"], vectors["occupancy"])
+        bounds = problem.bounds(x, vectors["value"], vectors["occupancy"])
     except (KeyError, ValueError):  # a function's solution need not be a point of this problem
         if own:
             raise

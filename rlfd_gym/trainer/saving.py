@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rlfd_gym import _files
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs.packing import pack
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.problem import Point
 from rlfd_gym.problem.solution import History, Solution
@@ -31,7 +32,7 @@ SAMPLES = ("states", "actions", "next_states", "weights")  # of a `SampledExpert
 VECTORS = ("policy", "occupancy", "cost", "value", "mixture")  # of a `Solution`; the last two may be missing
 NUMBERS = ("upper", "lower", "method", "n_iterations", "finished")
 RUN = ("pair_buffer", "state_buffer", "tree", "clock")  # what changes in a `Run`
-FREE = ("expert.", "history.", "solution.mixture")  # arrays whose lengths the problem does not tell
+FREE = ("belief.", "expert.", "history.", "solution.mixture")  # arrays whose lengths the problem does not tell
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -53,6 +54,10 @@ def save(trainer: RLfDTrainer, path: str | os.PathLike[str]) -> None:
     arrays: Arrays = {"pair_states": pairs.pair_states, "pair_actions": pairs.pair_actions}
     if trainer.prior is not None:
         arrays["prior"] = trainer.prior
+    if trainer.belief is not None:
+        header["belief"], own = pack(trainer.belief)
+        arrays |= {f"belief.{name}": array for name, array in own.items()}
+        settings["alpha"] = None  # it is the belief's
     if trainer._problem is not None:
         arrays |= _pack_expert(trainer._problem.expert)
     if trainer._choice is not None:
@@ -63,7 +68,7 @@ def save(trainer: RLfDTrainer, path: str | os.PathLike[str]) -> None:
     free = sum(array.nbytes for name, array in arrays.items() if name.startswith(FREE))
     if free > _files.MOST_BYTES:
         raise ValueError(
-            f"expert and history take {free} bytes, more than the {_files.MOST_BYTES} that a file may hold"
+            f"belief, expert and history take {free} bytes, more than the {_files.MOST_BYTES} that a file may hold"
         )
     _files.save_arrays(path, FORMAT, VERSION, header, arrays)
 
