@@ -41,7 +41,7 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief, Hull, NearPrior
 from rlfd_gym.beliefs.near_prior import FEASIBILITY, NORMS, in_box
 from rlfd_gym.mdp.occupancy import check_occupancy
-from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.mdp.tables import TabularMDP, cost_of_value, flow_of
 from rlfd_gym.problem.protocol import Point, Problem, checksums
 
 
@@ -158,7 +158,7 @@ class RLfDProblem(Problem):
         """Return the upper bound, and the gap as the sum of its three terms."""
         x, u, mu = self._feasible_point(x, value, occupancy)
         c, d = self.belief.cost(x), self.expert - mu
-        q, imbalance = c - self.mdp.flow_transpose(u), self.mdp.flow(d)
+        q, imbalance = c - cost_of_value(self.mdp, u), flow_of(self.mdp, d)
         upper = self.belief.penalty(c) + self.expert @ q - q.min()
         gap = self.belief.excess(x, d) + mu @ (q - q.min()) + np.abs(imbalance).sum() - u @ imbalance
         return float(upper), float(max(gap, 0.0))

@@ -60,6 +60,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.forward import value_iteration
+from rlfd_gym.mdp.tables import cost_of_value, flow_of
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
 
@@ -94,7 +95,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
     n = mdp.n_pairs
     floor = prior - expert / a  # the best cost where q ≥ 0 does not bind
     box_prior = np.clip(prior, -1.0, 1.0)
-    target = mdp.flow(expert)
+    target = flow_of(mdp, expert)
     raw, mu, slopes, anchor = np.empty(n), np.empty(n), np.empty(n), expert
     tau = max(10 * a, float(np.sqrt(np.mean(expert**2))))
     damping, products, steps_at_tau = 1e-3, 0, 0
@@ -102,12 +103,12 @@ def newton(best: Incumbent, promise: Promise) -> int:
     # The value is needed to the accuracy 1/(n a), at which a difference in cost moves μ by μ's own
     # size.
     u = value_iteration(mdp, box_prior, float(np.clip(0.1 / (n * a), 1e-6, 1e-2)))
-    z = mdp.flow_transpose(u)
+    z = cost_of_value(mdp, u)
 
     def respond() -> tuple[FloatArray, float]:
         """Let μ answer z; return the gradient Tγ(μ_E - μ) and its ℓ1-norm, the flow residual."""
         _newton.prox(z, anchor, expert, prior, a, tau, raw, mu, slopes)
-        gradient = target - mdp.flow(mu)
+        gradient = target - flow_of(mdp, mu)
         return gradient, float(np.abs(gradient).sum())
 
     def offer_repaired(cost: FloatArray, tolerance: float) -> None:
@@ -133,7 +134,7 @@ def newton(best: Incumbent, promise: Promise) -> int:
         step, forcing = np.zeros(mdp.n_states), min(0.3, max(residual, 1e-3))
         products += _conjugate_gradients(best, slopes, ridge, 0.0, gradient, step, forcing * residual)
         # The line search, and the damping by its length.
-        z_step = mdp.flow_transpose(step)
+        z_step = cost_of_value(mdp, step)
         length = _newton.line_search(z, z_step, float(target @ step), anchor, expert, prior, a, tau)
         u = u + length * step
         z += length * z_step
@@ -168,7 +169,7 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
     point = _start(problem, best)
     products = 0
     for _ in range(MAX_STEPS):
-        best.offer(np.maximum(mdp.flow_transpose(point.value), floor), point.value - point.centre, point.multipliers[0])
+        best.offer(np.maximum(cost_of_value(mdp, point.value), floor), point.value - point.centre, point.multipliers[0])
         if best.keeps(promise) or best.out_of_time():
             break
         system = _System(best, point)
@@ -250,7 +251,7 @@ class _System:
         self.size = sum(s.size for s in slacks)
         # What is left of the three stationarity conditions, in c, v and t.
         self.cost_residual = low - high - a * (point.cost - problem.prior) - problem.expert + mu
-        self.value_residual = mdp.flow(problem.expert - mu) + under - over
+        self.value_residual = flow_of(mdp, problem.expert - mu) + under - over
         self.centre_residual = float(over.sum() - under.sum())
         self.bend = a + low / slacks[1] + high / slacks[2]
         self.weights = 1 / (point.slack / mu + 1 / self.bend)
@@ -270,12 +271,12 @@ class _System:
         push = t_under / s_under - t_over / s_over
         # (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs, with t eliminated too.
         total, excess = float(self.ridge.sum()), float(push.sum()) - self.centre_residual
-        rhs = self.value_residual - mdp.flow(self.weights * pull) + push - self.ridge * (excess / total)
+        rhs = self.value_residual - flow_of(mdp, self.weights * pull) + push - self.ridge * (excess / total)
         value = guess.copy()
         products = _conjugate_gradients(self.best, self.weights, self.ridge, 1 / total, rhs, value, accuracy)
         # Back from dv to dt, dμ, dc and the other multipliers.
         centre = (float(self.ridge @ value) - excess) / total
-        z = mdp.flow_transpose(value)
+        z = cost_of_value(mdp, value)
         d_mu = self.weights * (pull + z)
         cost = (d_mu + box) / self.bend
         spread = value - centre
@@ -327,7 +328,7 @@ def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     mdp, n = problem.mdp, problem.mdp.n_pairs
     room = float(np.clip(best.gap, 1e-3, 0.1))
     cost, value = (1 - room) * best.cost, (1 - room) * best.value
-    slack = cost - mdp.flow_transpose(value)
+    slack = cost - cost_of_value(mdp, value)
     shift = room - min(0.0, float(slack.min()))
     slack += shift
     level = best.gap / (3 * n + 2 * mdp.n_states)  # the complementarity of each inequality, if all had the same
