@@ -322,7 +322,12 @@ def calls() -> dict[str, Call]:
             examples.gridworld_env, size=arg(4, bad.integer(0, 1), called="(height|width)", None_=DEFAULT)
         ),
         # --- solvers
-        "rlfd_gym.solve_exact": at(rlfd_gym.solve_exact, problem=arg(problem, bad.own), method=arg("auto", bad.name)),
+        "rlfd_gym.solve_exact": at(
+            rlfd_gym.solve_exact,
+            problem=arg(problem, bad.own),
+            method=arg("auto", bad.name),
+            time_limit=arg(60.0, bad.number(-1.0), None_="no limit"),
+        ),
         "rlfd_gym.solve_smd": at(
             rlfd_gym.solve_smd,
             {"callback": "any function", "progress_bar": "see `disable` of tqdm"},

@@ -55,7 +55,7 @@ def test_scaling_brings_every_column_into_the_box_and_keeps_its_direction():
     [
         (np.ones(3), r"basis has shape \(3,\), expected \(n_pairs, K\)"),
         (np.ones((4, 2)), r"basis has shape \(4, 2\), expected \(3, K\)"),
-        (np.array([[1.0], [np.nan], [0.0]]), "row 1, column 0 is nan"),
+        (np.array([[1.0], [np.nan], [0.0]]), "entry .1, 0. is nan"),
         (np.array([[1.0, 0.0], [0.0, -2.0], [0.0, 0.0]]), r"column 1 reaches 2; rlfd_gym.beliefs.scale_basis"),
     ],
 )

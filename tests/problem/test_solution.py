@@ -88,7 +88,7 @@ def test_a_solution_says_what_was_proved_and_whether_it_was_interrupted():
     parts = {"policy": half, "occupancy": half, "cost": half, "method": "smd"}
     assert repr(Solution(**parts)) == "Solution('smd', 2 pairs, 0 iterations)"
     proved = Solution(**parts, upper=1.5, lower=1.0, finished=False)
-    assert repr(proved) == "Solution('smd', value in [1, 1.5], duality gap 0.5, 2 pairs, 0 iterations, interrupted)"
+    assert repr(proved) == "Solution('smd', value in [1, 1.5], duality gap 0.5, 2 pairs, 0 iterations, not finished)"
     assert proved.duality_gap == 0.5
     assert np.isnan(Solution(**parts).duality_gap)
 

@@ -39,7 +39,10 @@ def test_every_example_is_tested():
 ONE_AFTER_THE_OTHER = """if True:
     import runpy, sys
     for path in sys.argv[1:]:
-        runpy.run_path(path, run_name="__main__")
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            assert not end.code, end.code
         print("\f")
 """
 

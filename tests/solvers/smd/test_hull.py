@@ -105,7 +105,7 @@ def test_the_order_of_a_basis_in_memory_does_not_change_the_answer(inventory):
         ({"basis": np.ones((6, 0))}, ValueError, "both at least 1"),
         ({"basis": np.ones((5, 2))}, ValueError, r"basis has shape \(5, 2\), expected \(6, K\)"),
         ({"basis": "costs"}, TypeError, "basis must be an array"),
-        ({"basis": np.full((6, 2), np.nan)}, ValueError, "basis must be finite; row 0, column 0 is nan"),
+        ({"basis": np.full((6, 2), np.nan)}, ValueError, "basis must be finite; entry .0, 0. is nan"),
         ({"basis": np.diag([1, 1, -7.0, 1, 1, 2])}, ValueError, r"but column 2 reaches 7; .*scale_basis\(basis\)"),
         ({"problem": "inventory"}, TypeError, "problem must be an RLfDProblem, got str"),
         ({"step_size": (1e-2, 1e-2)}, ValueError, r"a number or three \(for mixture, for value, for occupancy\)"),
