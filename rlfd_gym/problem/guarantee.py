@@ -235,12 +235,16 @@ def guarantee_at(problem: RLfDProblem, point: Point) -> Guarantee:
     upper, lower = problem.bounds(*point)
     penalty = belief.penalty(point.x)
     improvement = lower - penalty
+    reason = _reason(belief, improvement, upper - penalty)
+    # Without a penalty every cost is covered, so the least improvement is that under the best answer. The learned cost
+    # is only nearly as bad, but it shows why nothing is guaranteed: the expert is optimal under it.
+    worst = point.x if reason or belief.alpha > 0 else belief.best(problem.expert - point.occupancy)
     return Guarantee(
         improvement=improvement,
-        worst_cost=belief.cost(point.x),
-        worst=point.x,
-        scope=belief.scope(point.x),
-        reason=_reason(belief, improvement, upper - penalty),
+        worst_cost=belief.cost(worst),
+        worst=worst,
+        scope=belief.scope(worst),
+        reason=reason,
         belief=belief,
         mdp=mdp,
         policy=mdp.policy_of(point.occupancy),
