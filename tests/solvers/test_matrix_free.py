@@ -131,9 +131,9 @@ def test_with_intervals_it_keeps_its_promise_and_agrees_with_the_linear_program(
         assert solution.lower <= exactly.upper + 1e-9
 
 
-@pytest.mark.parametrize("width", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("width", [0.01, 0.3])
 def test_intervals_on_thousands_of_pairs_are_certified_and_agree_with_the_linear_program(width):
-    for problem in (grid_problem(30, discount=0.95), random_graph(500, 0.9)):
+    for problem in (grid_problem(25, discount=0.95), random_graph(300, 0.9)):
         problem = within(problem, width)
         solution, exactly = solve_exact(problem, "matrix-free"), solve_exact(problem, "lp")
         assert_solves(problem, solution, max(1e-6, 0.01 * solution.lower) * (1 + 1e-6))
