@@ -6,6 +6,8 @@ Programs from the textbook. Moments of the estimators in closed form.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import piqp
 from checks import dense_flow
@@ -14,6 +16,7 @@ from scipy.optimize import linprog
 from strategies import random_point
 
 from rlfd_gym import RLfDProblem
+from rlfd_gym.beliefs import Ball, Hull, Prices
 from rlfd_gym.problem import Point
 
 
@@ -141,3 +144,75 @@ def second_moment_cu(problem: RLfDProblem, c, mu) -> float:
     squares = 1 + gamma**2 - 2 * gamma * P[np.arange(n), mdp.pair_states]
     cross = (mu @ flow_of) @ (problem.expert @ flow_of)
     return cost_part + (mu @ squares + problem.expert @ squares - 2 * cross) / (1 - gamma) ** 2
+
+
+def believed_optimum(problem: RLfDProblem) -> float:
+    """The optimum of any belief from its definition, dense.
+
+    Without a penalty it is max over μ in the simplex of min over 𝒞 of <d, c> - M‖Tγ d‖₁ with d = μ_E - μ, by HiGHS. The
+    variables are μ, r ≥ |Tγ d| and s, the inner minimum: price by price, pair by pair, or of all columns at once. The
+    norm of a ball is cut by its tangents until they are exact.
+    """
+    belief, expert, T = problem.belief, problem.expert, dense_flow(problem.mdp)
+    if isinstance(belief, Hull) and belief.alpha > 0:
+        return hull_optimum(problem)[0]
+    if isinstance(belief, Prices) and belief.alpha > 0:
+        return _prices_with_a_penalty(problem, T)
+    n, n_states, known, size = problem.n_pairs, problem.n_states, np.zeros(problem.n_pairs), 1.0
+    if isinstance(belief, Prices):
+        matrix, known, size = belief.features, belief.offset, largest_cost(belief)
+    elif isinstance(belief, Ball):
+        matrix, known, size = np.zeros((n, 0)), belief.prior, np.abs(belief.prior).max() + belief.radius
+    else:
+        matrix = belief.basis if isinstance(belief, Hull) else np.eye(n)
+    # Rows G and the variable of s that each bounds: s ≤ G d.
+    if isinstance(belief, (Hull, Ball)):
+        rows, owner = matrix.T, np.zeros(matrix.shape[1], dtype=int)
+    else:
+        rows = np.vstack([end[:, None] * matrix.T for end in (belief.low, belief.high)])
+        owner = np.tile(np.arange(matrix.shape[1]), 2)
+    parts = 1 if isinstance(belief, (Hull, Ball)) else matrix.shape[1]
+    balance = np.vstack([np.hstack([sign * T, np.zeros((n_states, parts)), -np.eye(n_states)]) for sign in (-1, 1)])
+    while True:
+        inner = np.column_stack([rows, np.eye(parts)[owner], np.zeros((len(rows), n_states))])
+        result = linprog(
+            np.r_[known, -np.ones(parts), np.full(n_states, size)],
+            np.vstack([inner, balance]),
+            np.r_[rows @ expert, -T @ expert, T @ expert],
+            np.r_[np.ones(n), np.zeros(parts + n_states)][None],
+            [1.0],
+            [(0, None)] * n + [(None, 0 if isinstance(belief, Ball) else None)] * parts + [(0, None)] * n_states,
+            method="highs-ds",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        assert result.status == 0
+        d = expert - result.x[:n]
+        norm = np.linalg.norm(d)
+        if not isinstance(belief, Ball) or -result.x[n] >= belief.radius * norm - 1e-9:
+            return known @ expert - result.fun
+        rows, owner = np.vstack([rows, -belief.radius / norm * d]), np.append(owner, 0)
+
+
+def largest_cost(belief: Prices) -> float:
+    """The largest absolute cost over all corners of the ranges."""
+    corners = np.array(list(product(*zip(belief.low, belief.high, strict=True))))
+    return float(np.abs(belief.offset[:, None] + belief.features @ corners.T).max())
+
+
+def _prices_with_a_penalty(problem: RLfDProblem, T: np.ndarray) -> float:
+    """min over (w, u, t) of α‖w - ŵ‖² + <μ_E, q> - t with q = offset + Cw - Tγᵀu ≥ t, by PIQP."""
+    belief, expert, n_states = problem.belief, problem.expert, problem.n_states
+    k, size = belief.low.size, largest_cost(belief)
+    far = 1e3 * size / (1 - problem.discount)
+    hessian = np.zeros((k + n_states + 1,) * 2)
+    hessian[:k, :k] = 2 * belief.alpha * np.eye(k)
+    gradient = np.r_[belief.features.T @ expert - 2 * belief.alpha * belief.prior, -T @ expert, -1.0]
+    x = quadratic_program(
+        hessian,
+        gradient,
+        G=np.column_stack([belief.features, -T.T, -np.ones(len(expert))]),
+        h_l=-belief.offset,
+        x_l=np.r_[belief.low, np.full(n_states, -size), -far],
+        x_u=np.r_[belief.high, np.full(n_states, size), far],
+    ).x
+    return 0.5 * x @ hessian @ x + gradient @ x + belief.alpha * np.sum(belief.prior**2) + expert @ belief.offset

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from rlfd_gym import BlackBoxProblem, RLfDProblem, SampledExpert, TabularMDP, noisy_expert
-from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.beliefs import Ball, Hull, Intervals, NearPrior, Prices
 from rlfd_gym.problem import HullProblem, Point, examples
 
 
@@ -145,3 +145,42 @@ def black_box(env, n: int = 4000, alpha: float = 0.1, seed: int = 0) -> tuple[Bl
     box = BlackBoxProblem(env, expert, **sizes, prior=env.cost, alpha=alpha, feasible=mdp.feasible)
     counts = np.bincount(pairs, minlength=mdp.n_pairs) / n
     return box, RLfDProblem(mdp, counts, env.cost, alpha)
+
+
+def believed_problem(kind: str, seed: int) -> RLfDProblem:
+    """A random problem with the belief "intervals", "prices", "hull" or "ball", and with what is hard about it.
+
+    Experts that are no occupancies, one state or one action, γ up to 0.99, sets of no width, prices in units a million
+    apart, columns of zeros and columns twice, experts that are optimal for a cost of the set.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = int(rng.integers(1, 8)), int(rng.integers(1, 5))
+    mdp = make_mdp(seed, *sizes, float(rng.choice([0.1, 0.5, 0.9, 0.95, 0.99])))
+    n, width = mdp.n_pairs, rng.choice([0.0, 1e-6, 0.1, 0.5, 3.0])
+    belief = _random_belief(kind, n, width, rng)
+    truth = belief.cost(belief.best(rng.normal(size=n)))
+    experts = (
+        mdp.occupancy_of(random_policy(mdp, seed + 1)),
+        rng.dirichlet(np.full(n, 0.3)),
+        mdp.optimal(truth).occupancy,
+    )
+    return RLfDProblem(mdp, experts[rng.choice(3, p=[0.4, 0.4, 0.2])], belief=belief)
+
+
+def _random_belief(kind: str, n: int, width: float, rng: np.random.Generator) -> Intervals | Ball | Hull | Prices:
+    """A belief of the given kind, without a penalty."""
+    if kind == "intervals":
+        middle, half = rng.uniform(-1, 1, n), width * rng.random(n) * (rng.random(n) < 0.8)
+        return Intervals(middle - half, middle + half)
+    if kind == "ball":
+        return Ball(rng.uniform(-1, 1, n), width)
+    size = int(rng.integers(1, 7))
+    columns = rng.uniform(-1, 1, (n, size)) * (rng.random((n, size)) < 0.6)
+    columns[:, -1] *= rng.random() < 0.8
+    columns[:, 0] = columns[:, -1] if rng.random() < 0.2 else columns[:, 0]
+    if kind == "hull":
+        return Hull(columns)
+    unit = 10.0 ** rng.choice([-3, 0, 0, 3], size)
+    low = rng.uniform(-1, 1, size)
+    high = low + width * rng.random(size) * (rng.random(size) < 0.8)
+    return Prices(columns * unit, low / unit, high / unit, rng.integers(2) * rng.uniform(-1, 1, n))

@@ -20,7 +20,8 @@ is a radius of trust. No solver is needed.
 
 where R is the expert's regret. `lower` already allows for a μ_A that is only nearly an occupancy:
 its policy has the occupancy μ' from the expert's own start, and <μ' - μ_A, c> ≤ M‖Tγ d‖₁ where M
-is the largest cost.
+is the largest cost. An expert estimated from samples has another start Tγ μ_E than the MDP; there
+the solution's policy is judged from the MDP's start, as any policy is.
 
 **From demonstrations, with probability 1 - η.** Let μ̂_E be the mean of N independent
 trajectories' discounted counts, none of which was used to learn the policy. The function g is a
@@ -56,7 +57,6 @@ from rlfd_gym.beliefs import Belief, Prices
 from rlfd_gym.experts.demonstrations import (
     Demonstrations,
     absorbing_states,
-    check_timed,
     demonstrated_pairs,
     read_demonstrations,
 )
@@ -68,6 +68,7 @@ from rlfd_gym.problem.protocol import Point
 RESAMPLES = 1000
 NOTHING = 1e-9  # an improvement of at most this, relative to the largest cost, is zero
 OPTIMAL = 1e-6  # so is a regret of at most this
+SAME_START = 1e-6  # an expert whose start is this near to the MDP's has the same up to rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,18 +232,24 @@ def guarantee(
 
 def guarantee_at(problem: RLfDProblem, point: Point, upper: float, lower: float) -> Guarantee:
     """Return the guarantee of a solution's policy, from the solution's point and bounds alone."""
-    mdp, belief = problem.mdp, problem.belief
+    mdp, belief, policy = problem.mdp, problem.belief, problem.mdp.policy_of(point.occupancy)
+    if np.abs(mdp.flow(problem.expert) - mdp.initial).sum() > SAME_START:
+        return _certain(mdp, policy, problem.expert - mdp.occupancy_of(policy), problem.expert, belief, point.x)
     penalty = belief.penalty(point.x)
     improvement = lower - penalty
+    reason = _reason(belief, improvement, upper - penalty)
+    # Without a penalty every cost is covered, so the least improvement is that under the best answer. The learned cost
+    # is only nearly as bad, but it shows why nothing is guaranteed: the expert is optimal under it.
+    worst = point.x if reason or belief.alpha > 0 else belief.best(problem.expert - point.occupancy)
     return Guarantee(
         improvement=improvement,
-        worst_cost=belief.cost(point.x),
-        worst=point.x,
-        scope=belief.scope(point.x),
-        reason=_reason(belief, improvement, upper - penalty),
+        worst_cost=belief.cost(worst),
+        worst=worst,
+        scope=belief.scope(worst),
+        reason=reason,
         belief=belief,
         mdp=mdp,
-        policy=mdp.policy_of(point.occupancy),
+        policy=policy,
     )
 
 
@@ -280,11 +287,14 @@ def _occupancies(shown: Demonstrations, mdp: TabularMDP) -> tuple[sp.csr_array, 
     """Return each trajectory's own occupancy, one row each, and the mass that is not known.
 
     The mass γ^T after the end is put on the last state, divided as the demonstrator does there.
-    Where no action leaves that state this is right; elsewhere it is counted as not known.
+    Where no action leaves that state this is right, up to which of its actions the expert repeats
+    there; elsewhere it is counted as not known.
     """
-    check_timed(shown, "trajectory")
-    assert shown.lengths is not None  # `check_timed` has seen to it
-    assert shown.next_states is not None
+    if shown.lengths is None or shown.next_states is None:
+        raise ValueError(
+            "expert has transitions without times, from which no guarantee can be computed; pass trajectories, or an "
+            "occupancy and no confidence"
+        )
     pairs, number = demonstrated_pairs(shown, mdp), len(shown.lengths)
     last, tails = shown.next_states[shown.ends], number * shown.tails(mdp.discount)
     policy = policy_of(mdp, np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64))
@@ -317,5 +327,5 @@ def _is_array(expert: Any) -> bool:
     if isinstance(expert, np.ndarray):
         return True
     if isinstance(expert, (list, tuple)):
-        return all(isinstance(entry, (int, float, list, np.number)) for entry in expert)
+        return all(isinstance(entry, (int, float, list, tuple, np.number, np.ndarray)) for entry in expert)
     return False

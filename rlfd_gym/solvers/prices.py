@@ -12,15 +12,17 @@ one more cut; minimise the model Ω(x) + max_j <μ_E - μ_j, c(x)> over X, a pro
 variables whose optimum is a lower bound. Its multipliers λ_j sum to one, and the mixture
 μ_A = Σ λ_j μ_j of the planned occupancies proves that bound: it is the belief's inner minimum for
 μ_A. One forward solve per cut is all that depends on the size of the MDP. The expert's own
-occupancy is the first cut, so no lower bound is negative.
+occupancy is the first cut, so no lower bound is negative. An expert estimated from samples may have
+negative entries in Tγ μ_E. Without them the cuts are those of a problem nearby, whose solution the
+bounds judge as they judge every other.
 
 The minimiser of the model jumps from one end of X to another while there are few cuts. So, once a
 point is known, the next x is half-way between the best point and the minimiser of the model
 (in-out separation, Ben-Ameur and Neto, 2007). If the cut made there is one that the model already
-has, the minimiser itself is next.
+has, or the minimiser has stayed where it was, the minimiser itself is next.
 
-**One program.** An expert estimated from samples may have negative entries in Tγ μ_E; then the
-least <μ, c> is no forward problem, and the box on the value matters. The problem is solved as
+**One program.** With negative entries in Tγ μ_E the least <μ, c> is no forward problem, and the box
+on the value matters. As long as it is not too large, the problem is then solved as
 
     min over x ∈ X, v, t   Ω(x) + <μ_E, c(x) - Tγᵀv> - t   s.t.   c(x) - Tγᵀv ≥ t,   0 ≤ v ≤ 2M
 
@@ -53,6 +55,7 @@ from rlfd_gym.solvers.incumbent import Promise
 BALANCED = 1e-9  # rounding: a start with no entry below minus this has no negative entry
 MAX_CUTS = 1_000
 SAME_CUT = 1e-13  # a cut that raises the model by less, relative to the largest cost, is not new
+SAME_POINT = 1e-6  # a minimiser that moves by less, relative to the ranges, has stayed
 TOLERANCE = 1e-11  # of the small programs
 
 
@@ -70,10 +73,11 @@ def cutting_planes(
     """
     mdp, expert, program = problem.mdp, problem.expert, belief.program()
     start = np.maximum(mdp.flow(expert), 0.0)
+    start /= start.sum()  # 1 already, unless negative entries were cut off
     model = _Model(program, expert)
     model.add(expert)
     best, upper, count = None, np.inf, 0
-    x = belief.check(_middle(program))
+    x = target = belief.check(_middle(program))
     while True:
         # The forward problem at x: an upper bound, and a cut.
         count += 1
@@ -84,13 +88,14 @@ def cutting_planes(
             best, upper = Point(x, plan.value, expert), belief.penalty(x) + regret
         model.add(occupancy_of(mdp, plan.policy, source=start))
         # The model with the new cut: a lower bound, and where it is attained.
-        target = model.minimise()
+        before, target = target, model.minimise()
         lower = belief.penalty(target) + model.height(target)
         new = regret - known > SAME_CUT * belief.largest
         stuck = (x is target and not new) or count == MAX_CUTS or time.monotonic() >= deadline
         if stuck or upper - lower <= 0.5 * promise(upper, lower):
             return best._replace(occupancy=model.mixture()), count
-        x = belief.check(0.5 * (best.x + target)) if new else target
+        stays = np.all(np.abs(target - before) <= SAME_POINT * (program.high - program.low))
+        x = target if stays or not new else belief.check(0.5 * (best.x + target))
 
 
 def one_program(problem: RLfDProblem, belief: Prices | Hull, deadline: float = np.inf) -> tuple[Point, int]:

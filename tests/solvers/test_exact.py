@@ -10,6 +10,7 @@ import pytest
 from checks import assert_solves
 from hypothesis import given
 from strategies import (
+    believed_problem,
     grid_problem,
     hull_of,
     make_mdp,
@@ -22,6 +23,7 @@ from strategies import (
 )
 
 from rlfd_gym import RLfDProblem, solve_exact
+from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import exact, matrix_free, qp
 from rlfd_gym.solvers.incumbent import to_a_percent, to_rounding
@@ -153,6 +155,38 @@ def test_methods_and_bounds_of_the_other_penalty_are_refused():
         solve_exact(RLfDProblem(problem.mdp, problem.expert), "lp")
     with pytest.raises(ValueError, match='bound="paper" is a lemma on regulariser="l2"'):
         problem.step_sizes(0.1, bound="paper")
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [("intervals", "lp"), ("prices", "cutting planes"), ("hull", "cutting planes"), ("ball", "multiplier")],
+)
+def test_every_belief_has_its_method_its_bounds_and_its_guarantee(kind, method):
+    problem = believed_problem(kind, 12)
+    expert = problem.mdp.occupancy_of(random_policy(problem.mdp, 0))
+    problem = RLfDProblem(problem.mdp, expert, belief=problem.belief)
+    solution = solve_exact(problem)
+    assert solution.method == f"exact: {method}"
+    assert (solution.mixture is None) == (kind in ("intervals", "ball"))
+    np.testing.assert_array_equal(solution.guarantee.policy, solution.policy)
+    assert solution.guarantee.improvement == solution.lower
+    assert str(solution).splitlines() == [repr(solution), str(solution.guarantee)]
+
+
+def test_large_intervals_take_the_matrix_free_method(monkeypatch):
+    monkeypatch.setattr(exact, "LP_PAIRS", 10)
+    problem = examples.inventory()
+    wide = problem.with_belief(Intervals(problem.prior - 0.05, problem.prior + 0.05))
+    assert solve_exact(wide).method == "exact: matrix-free"
+
+
+def test_a_belief_that_no_method_is_for_is_refused():
+    class Mine(Intervals):
+        """Intervals under another name."""
+
+    problem = examples.inventory()
+    with pytest.raises(TypeError, match="solve_exact has no method for the belief Mine; it has methods for NearPrior"):
+        solve_exact(problem.with_belief(Mine(problem.prior, problem.prior)))
 
 
 @given(problems(), seeds)

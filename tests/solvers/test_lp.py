@@ -1,4 +1,4 @@
-"""The linear program of the ℓ1 penalty: against a textbook program and the meaning of α."""
+"""The linear program of the ℓ1 penalty and of intervals: against textbook programs and the meaning of α."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from checks import assert_solves
 from hypothesis import given
-from reference import sparse_optimum
-from strategies import make_problem, problems, sparse, sparse_problems
+from reference import believed_optimum, sparse_optimum
+from strategies import believed_problem, make_problem, problems, sparse, sparse_problems
 
 from rlfd_gym import RLfDProblem, pinning_alpha, share_at_prior, solve_exact
+from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import examples
 
 
@@ -64,3 +65,26 @@ def test_l1_leaves_most_pairs_at_the_prior_and_l2_hardly_any(grid):
     quadratic = RLfDProblem(problem.mdp, problem.expert, problem.prior, 0.01)
     assert share_at_prior(problem, solve_exact(problem).cost) > 0.9
     assert share_at_prior(problem, solve_exact(quadratic).cost) < 0.01
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_with_intervals_it_closes_the_gap_around_the_optimum_of_a_dense_program(block):
+    for seed in range(100 * block, 100 * block + 10):
+        problem = believed_problem("intervals", seed)
+        solution = solve_exact(problem, "lp")
+        assert_solves(problem, solution, 1e-8)
+        assert solution.upper == pytest.approx(believed_optimum(problem), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_intervals_without_width_are_planning_and_the_whole_box_is_imitation(seed):
+    problem = make_problem(seed)
+    planned = solve_exact(problem.with_belief(Intervals(problem.prior, problem.prior)))
+    plan = problem.mdp.optimal(problem.prior)
+    assert planned.upper == pytest.approx(problem.expert @ problem.prior - plan.expected_cost, abs=1e-8)
+    np.testing.assert_array_equal(planned.cost, problem.prior)
+    ones = np.ones(problem.n_pairs)
+    imitated = solve_exact(problem.with_belief(Intervals(-ones, ones)))
+    assert imitated.upper == pytest.approx(0.0, abs=1e-8)
+    np.testing.assert_allclose(imitated.occupancy, problem.expert, atol=1e-8)
+    assert not imitated.guarantee

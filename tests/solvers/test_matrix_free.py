@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from checks import assert_solves
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from strategies import grid_problem, make_mdp, mdps, random_problem, seeds, with_sampled_expert
+from strategies import believed_problem, grid_problem, make_mdp, mdps, random_problem, seeds, with_sampled_expert
 
-from rlfd_gym import RLfDProblem, solve_exact
+from rlfd_gym import RLfDProblem, TabularMDP, noisy_expert, solve_exact
+from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import matrix_free
 from rlfd_gym.solvers.incumbent import Incumbent
@@ -113,3 +115,50 @@ def test_conjugate_gradients_solve_the_normal_equations(mdp, seed):
             portions.append(_newton.advance(*matrix, ridge, share, x, 1e-10, 3, *run))
         system = normal + np.diag(ridge) - share * np.outer(ridge, ridge)
         np.testing.assert_allclose(system @ x, rhs, atol=1e-5)
+
+
+def within(problem: RLfDProblem, width: float) -> RLfDProblem:
+    """The problem with intervals of that width around a cost that is right in half of the states."""
+    return problem.with_belief(Intervals(problem.prior - width, problem.prior + width))
+
+
+def random_graph(n_states: int, discount: float) -> RLfDProblem:
+    """Four actions in each state, five random next states each, and a noisy expert for a random cost."""
+    rng, n = np.random.default_rng(0), 4 * n_states
+    entries = (
+        rng.dirichlet(np.ones(5), size=n).ravel(),
+        (np.repeat(np.arange(n), 5), rng.integers(n_states, size=5 * n)),
+    )
+    states, actions = np.repeat(np.arange(n_states), 4), np.tile(np.arange(4), n_states)
+    mdp = TabularMDP(sp.csr_array(entries, shape=(n, n_states)), states, actions, None, discount)
+    cost = rng.uniform(-1, 1, n)
+    return RLfDProblem(mdp, noisy_expert(mdp, cost, 0.3), cost)
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_with_intervals_it_keeps_its_promise_and_agrees_with_the_linear_program(block):
+    for seed in range(100 * block, 100 * block + 15):
+        problem = believed_problem("intervals", seed)
+        solution, exactly = solve_exact(problem, "matrix-free"), solve_exact(problem, "lp")
+        assert_solves(problem, solution, max(1e-6, 0.01 * solution.lower) * (1 + 1e-6))
+        assert exactly.lower - 1e-9 <= solution.upper
+        assert solution.lower <= exactly.upper + 1e-9
+
+
+@pytest.mark.parametrize("width", [0.01, 0.3])
+def test_intervals_on_thousands_of_pairs_are_certified_and_agree_with_the_linear_program(width):
+    for problem in (grid_problem(25, discount=0.95), random_graph(300, 0.9)):
+        problem = within(problem, width)
+        solution, exactly = solve_exact(problem, "matrix-free"), solve_exact(problem, "lp")
+        assert_solves(problem, solution, max(1e-6, 0.01 * solution.lower) * (1 + 1e-6))
+        assert exactly.lower - 1e-9 <= solution.upper <= max(1.011 * exactly.upper, exactly.upper + 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("discount", [0.7, 0.95])
+def test_intervals_on_forty_thousand_pairs_are_certified(discount, width):
+    for problem in (grid_problem(100, discount=discount, layout_seed=1), random_graph(10_000, discount)):
+        problem = within(problem, width)
+        solution = solve_exact(problem, "matrix-free")
+        assert_solves(problem, solution, max(1e-6, 0.01 * solution.lower) * (1 + 1e-6))
