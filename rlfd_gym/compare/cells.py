@@ -78,7 +78,8 @@ class Result:
         method: the name of the method.
         alpha: the weight of the prior; `None` for methods that take none.
         demonstrations: their number, or "exact" for the expert's exact occupancy.
-        title: the title of the method. This and the next five attributes are those of `Method`.
+        title: the title of the method. This, the next five attributes and `uses_belief` are those
+            of `Method`.
         reference: whether this is a reference row.
         uses_prior: whether the method uses the prior.
         uses_basis: whether the method looks for the cost in the hull of the basis.
@@ -101,6 +102,7 @@ class Result:
     most_seeds: int | None
     measures: dict[str, float | None]
     seconds: float
+    uses_belief: bool = False
 
     @property
     def label(self) -> str:
@@ -202,7 +204,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
     _warm_up(method)
     described: dict[str, Any] = {
         name: getattr(method, name)
-        for name in ("title", "reference", "uses_prior", "uses_basis", "stochastic", "most_seeds")
+        for name in ("title", "reference", "uses_prior", "uses_basis", "uses_belief", "stochastic", "most_seeds")
     }
     described |= {"settings": {"iterations": iterations, "runs": runs}}
     described |= {"versions": provenance.versions(method.needs_imitation), "code": provenance.code()}
@@ -234,7 +236,7 @@ def _lesson(
     """Return what a method may know about a task."""
     return Lesson(
         mdp=instance.mdp, shown=shown, prior=instance.prior, alpha=alpha or 0.0, basis=instance.basis,
-        iterations=iterations, runs=runs, seed=seed,
+        iterations=iterations, runs=runs, seed=seed, belief=instance.belief,
     )  # fmt: skip
 
 
@@ -256,9 +258,9 @@ def _warm_up(method: Method) -> None:
     import gymnasium as gym
 
     env: Any = gym.make("rlfd_gym/WindyGridworld-v0", height=2, width=2, obstacles=[(0, 1)], goals=[(1, 1)]).unwrapped
-    instance = Instance(
-        env.mdp, env.cost, env.mdp.occupancy_of(env.mdp.uniform_policy()), env.cost, signed_cells(env.mdp)
-    )
+    expert = env.mdp.occupancy_of(env.mdp.uniform_policy())
+    belief = env.price_ranges(obstacle=(0.5, 1), goal=-1)
+    instance = Instance(env.mdp, env.cost, expert, env.cost, signed_cells(env.mdp), belief=belief)
     lesson = _lesson(instance, instance.expert, 1.0 if method.takes_alpha else 0.0, 10, 1, _seed("warm-up"))
     with collected_warnings(), contextlib.suppress(SolverError):
         method.solve(instance if method.reference else lesson)

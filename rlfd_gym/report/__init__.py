@@ -3,7 +3,8 @@
 `plots` draws figures, `html` writes pages, `tables` writes CSV files and computes intervals, and
 `console` runs scripts whose printing does not fail. `check_folder` asks whether a folder can be
 written to, before the work that it is for.
-`rlfd_gym.report.log` writes the report on what was learned from a log.
+`rlfd_gym.report.log` writes the report on what was learned from a log, and
+`rlfd_gym.report.guarantees` draws what is guaranteed over ranges of prices.
 """
 
 from __future__ import annotations
