@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from checks import sampled
 
 from rlfd_gym import RLfDProblem, TabularMDP, demonstrate, guarantee, solve_exact
 from rlfd_gym.beliefs import Hull, Intervals, Prices
@@ -119,7 +118,7 @@ def test_what_was_not_seen_counts_as_the_worst_that_can_be():
 
 def test_short_trajectories_never_promise_more_than_their_continuations():
     mdp, expert, belief, _ = shop()
-    long = sampled(mdp, mdp.policy_of(expert), 30, mdp.horizon(1e-6), seed=2)
+    long = draws(mdp, expert, 30, seed=2, tail=1e-6)
     short = [SimpleNamespace(obs=one.obs[:21], acts=one.acts[:20], terminal=False) for one in long]
     cost = belief.cost(belief.high)
     less, more = (Trajectories.of(read_demonstrations(some), mdp).least(cost) for some in (short, long))
