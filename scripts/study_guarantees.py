@@ -3,6 +3,7 @@
     python scripts/study_guarantees.py                # minutes on two cores
     python scripts/study_guarantees.py --quick        # seconds
     python scripts/study_guarantees.py --docs docs    # also rewrites the table in docs/guarantees.md and its figures
+    python scripts/study_guarantees.py --redraw       # from the statements of the last run
 
 Each draw learns a policy from one half of new demonstrations and judges it by the other half, with
 95% confidence. The truth is the least improvement on the expert's exact occupancy, over the same
@@ -13,10 +14,12 @@ table, and the figures.
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import numpy as np
@@ -36,7 +39,11 @@ from rlfd_gym import (
 )
 from rlfd_gym.beliefs import Belief, Intervals, NearPrior, Prices
 from rlfd_gym.problem import examples
-from rlfd_gym.report import write, write_csv
+from rlfd_gym.report import plots, write, write_csv
+from rlfd_gym.report.guarantees import improvement_by_width, plot_price_map, plot_widths
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CONFIDENCE = 0.95
 TRAJECTORIES = (10, 100, 1000)
@@ -76,6 +83,7 @@ class Options:
     jobs: int
     out: Path
     docs: Path | None
+    redraw: bool
 
 
 def inventory(belief: str) -> Case:
@@ -116,21 +124,24 @@ CASES: dict[str, Callable[[], Case]] = {
 def main() -> None:
     """Run the study, and print and write its results."""
     options = parse()
-    chunks = [range(first, min(first + CHUNK, options.draws)) for first in range(0, options.draws, CHUNK)]
-    # The long ones first, so that no process is left with one of them at the end.
-    work = list(itertools.product(sorted(options.numbers, reverse=True), CASES, chunks))
-    done = Parallel(n_jobs=options.jobs, return_as="generator")(
-        delayed(study)(case, number, draws) for number, case, draws in work
-    )
-    statements = [one for some in tqdm(done, total=len(work), desc="studied", unit="chunk") for one in some]
-    text = table(statements, options)
+    kept = options.out / "guarantees.csv"
+    if options.redraw:
+        with kept.open(newline="") as file:
+            statements = [statement(row) for row in csv.DictReader(file)]
+    else:
+        statements = run(options)
+        write_csv(kept, [field.name for field in fields(Statement)], map(astuple, statements))
+    text = table(statements)
     print(text)
     write(options.out / "guarantees.md", text.encode())
-    write_csv(options.out / "guarantees.csv", [field.name for field in fields(Statement)], map(astuple, statements))
-    print(f"written: {options.out / 'guarantees.csv'}, and .md next to it")
+    for name, figure in figures().items():
+        for folder in (options.out, options.docs):
+            if folder is not None:
+                plots.save(figure, folder / f"{name}.png")
     if options.docs is not None:
         page = options.docs / "guarantees.md"
         write(page, filled(page.read_text(), text).encode())
+    print(f"written: {kept}, and the table and the figures next to it")
 
 
 def parse() -> Options:
@@ -139,13 +150,25 @@ def parse() -> Options:
     parser.add_argument("--draws", type=int, default=200, help="draws of each case (default 200)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--quick", action="store_true", help="twenty draws, and at most 100 trajectories")
+    parser.add_argument("--redraw", action="store_true", help="show the statements of the last run, without a new one")
     parser.add_argument("--out", type=Path, default=Path("results/guarantees"), help="output folder")
     parser.add_argument("--docs", type=Path, help="a folder with guarantees.md, whose table and figures to rewrite")
     given = parser.parse_args()
     if given.draws < 1:
         parser.error(f"--draws must be at least 1, got {given.draws}")
     numbers = TRAJECTORIES[:2] if given.quick else TRAJECTORIES
-    return Options(20 if given.quick else given.draws, numbers, given.jobs, given.out, given.docs)
+    return Options(20 if given.quick else given.draws, numbers, given.jobs, given.out, given.docs, given.redraw)
+
+
+def run(options: Options) -> list[Statement]:
+    """Make all draws, with a progress bar."""
+    chunks = [range(first, min(first + CHUNK, options.draws)) for first in range(0, options.draws, CHUNK)]
+    # The long ones first, so that no process is left with one of them at the end.
+    work = list(itertools.product(sorted(options.numbers, reverse=True), CASES, chunks))
+    done = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(study)(case, number, draws) for number, case, draws in work
+    )
+    return [one for some in tqdm(done, total=len(work), desc="studied", unit="chunk") for one in some]
 
 
 def study(name: str, number: int, draws: Sequence[int]) -> list[Statement]:
@@ -167,20 +190,26 @@ def study(name: str, number: int, draws: Sequence[int]) -> list[Statement]:
     return statements
 
 
-def table(statements: list[Statement], options: Options) -> str:
+def statement(row: Mapping[str, str]) -> Statement:
+    """Return a statement from a row of the CSV file."""
+    numbers = int(row["trajectories"]), int(row["draw"])
+    return Statement(row["case"], *numbers, row["bound"], float(row["said"]), float(row["truth"]))
+
+
+def table(statements: list[Statement]) -> str:
     """Return the table: how often the bounds held, by how much, and how often they promised something."""
+    groups: dict[tuple[str, int], list[Statement]] = {}
+    for one in statements:
+        groups.setdefault((one.case, one.trajectories), []).append(one)
+    draws = len({one.draw for one in statements})
     lines = [
-        f"Statements with {CONFIDENCE:.0%} confidence, {options.draws} draws each. *Truth* is the mean of the least "
-        "improvement on the exact",
-        "expert, in thousandths of the unit of costs, and *margin* how far below it the statements are on average; "
-        "*holds* is how",
-        "often they were true, with its 95% interval, and *promises* how often they promised any improvement.",
+        f"Statements with {CONFIDENCE:.0%} confidence, {draws} draws each; costs in thousandths:",
         "",
         "| | trajectories | truth | safe: holds | margin | promises | bootstrap: holds | margin | promises |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for case, number in itertools.product(CASES, options.numbers):
-        mine = [one for one in statements if (one.case, one.trajectories) == (case, number)]
+    for case, number in itertools.product(CASES, sorted({one.trajectories for one in statements})):
+        mine = groups[case, number]
         cells = [case, str(number), f"{1000 * np.mean([one.truth for one in mine]):.1f}"]
         for bound in ("safe", "bootstrap"):
             cells += summary([one for one in mine if one.bound == bound])
@@ -199,6 +228,20 @@ def summary(statements: list[Statement]) -> list[str]:
         f"{margin:.1f}",
         f"{promises:.0%}",
     ]
+
+
+def figures() -> dict[str, Figure]:
+    """Draw the inventory: improvement against the width of the ranges, and over two of the prices."""
+    env, case = examples.inventory_env(), inventory("prices")
+    widest = env.price_ranges(order=(2, 6), holding=(0, 6), sell=(10, 16))
+    widths = improvement_by_width(env.mdp, case.expert, widest, (3.5, 0.8, 14.5), env.cost, n_points=41)
+    policy = solve_exact(RLfDProblem(env.mdp, case.expert, belief=case.belief)).policy
+    promise = guarantee(env.mdp, policy, case.expert, case.belief)
+    marks = {"truth": dict(zip(promise.belief.names, env.parameters.tolist(), strict=True))}
+    return {
+        "guarantees": plot_widths(widths),
+        "guarantees_map": plot_price_map(promise, case.expert, ("order", "holding"), marks),
+    }
 
 
 def filled(page: str, text: str) -> str:
