@@ -210,7 +210,7 @@ def _lesson(
     """Return what a method may know about a task."""
     return Lesson(
         mdp=instance.mdp, shown=shown, prior=instance.prior, alpha=alpha or 0.0, basis=instance.basis,
-        iterations=iterations, runs=runs, seed=seed,
+        iterations=iterations, runs=runs, seed=seed, belief=instance.belief,
     )  # fmt: skip
 
 
@@ -232,9 +232,9 @@ def _warm_up(method: Method) -> None:
     import gymnasium as gym
 
     env: Any = gym.make("rlfd_gym/WindyGridworld-v0", height=2, width=2, obstacles=[(0, 1)], goals=[(1, 1)]).unwrapped
-    instance = Instance(
-        env.mdp, env.cost, env.mdp.occupancy_of(env.mdp.uniform_policy()), env.cost, signed_cells(env.mdp)
-    )
+    expert = env.mdp.occupancy_of(env.mdp.uniform_policy())
+    belief = env.price_ranges(obstacle=(0.5, 1), goal=-1)
+    instance = Instance(env.mdp, env.cost, expert, env.cost, signed_cells(env.mdp), belief=belief)
     lesson = _lesson(instance, instance.expert, 1.0 if method.takes_alpha else 0.0, 10, 1, _seed("warm-up"))
     with warnings.catch_warnings(), contextlib.suppress(RuntimeError):
         warnings.simplefilter("ignore")

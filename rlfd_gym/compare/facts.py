@@ -34,6 +34,7 @@ class Facts:
             expert, -β* of LPAL; `None` if that is nothing, because the expert is optimal for a
             cost in the hull.
         errs_evenly: whether the expert is imperfect, but its most frequent actions are optimal.
+        belief: the costs of the task's belief, to follow "for every cost"; empty if it has none.
         pairs: the feasible pairs, over which policies and costs are drawn.
         grid: how to draw the states, if they lie on a grid.
     """
@@ -42,12 +43,13 @@ class Facts:
     expert_cost: str
     hull_gain: float | None
     errs_evenly: bool
+    belief: str = ""
     pairs: Pairs = field(repr=False)
     grid: Grid | None = field(repr=False)
 
     def values(self) -> dict[str, Any]:
         """Return all facts except those that only pictures need."""
-        return {name: getattr(self, name) for name in ("title", "expert_cost", "hull_gain", "errs_evenly")}
+        return {name: getattr(self, name) for name in ("title", "expert_cost", "hull_gain", "errs_evenly", "belief")}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store the facts in a file."""
@@ -80,6 +82,7 @@ def facts_of(task: Task) -> Facts:
         expert_cost=task.expert_cost,
         hull_gain=_hull_gain(instance),
         errs_evenly=_errs_evenly(instance),
+        belief="" if instance.belief is None else instance.belief.scope(instance.belief.prior),
         pairs=instance.mdp,
         grid=instance.grid,
     )

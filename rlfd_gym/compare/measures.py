@@ -9,21 +9,24 @@ from an entry.
 expert, the apprentice and the optimum: 0 for the expert, 1 for the optimum, negative for a policy
 worse than the expert.
 
-**Distance of the learned cost to the truth.** No behaviour distinguishes a cost c from a c + b
-with a > 0: scale and shift cannot be identified. They are removed by the best fit in ℓ1-norm,
+**Improvement.** ρ_E - ρ_A under the true cost.
 
-    min over a ≥ 0, b of ‖a c + b - c_true‖₁   /   min over b of ‖b - c_true‖₁,
+**Guaranteed improvement.** The least improvement on the expert over all costs of the task's belief
+(`rlfd_gym.guarantee`), given the expert's exact occupancy, whatever the method was shown. The
+numbers in the rows and in the CSV files may be negative. A number that is not positive is no
+guarantee, and tables show a dash. The mean over seeds is a guarantee as well, for a policy drawn
+at random from those of the seeds: the least of a mean is at least the mean of the least.
 
-which is 0 if c is the truth up to scale and shift, and 1 if c says nothing about the truth (a = 0
-fits best); costs that point the wrong way also give 1. It is solved through its dual, a linear
-program with two rows,
+**Distance of the learned cost to the truth.** No behaviour distinguishes a cost c from k c + Tγᵀu
+with k > 0: scale and shaping cannot be identified, and are removed (`rlfd_gym.mdp.shaping`),
 
-    max <y, c_true>   over   |y| ≤ 1,   <y, 1> = 0,   <y, c> ≤ 0.
+    inf over k > 0, u of ‖k c - Tγᵀu - c_true‖₂   /   min over u of ‖c_true - Tγᵀu‖₂.
 
-(Potentials, c + Tγᵀu, cannot be identified either. They are not removed, because they do not
-stay the same for another start or another discount.)
+This is the sine of the angle between the two costs without shaping: 0 if c ranks all policies as
+the truth does, and 1 if c says nothing about the truth or points the wrong way.
 
-**Duality gap.** The gap of the problem that the method itself solves, by its own bounds.
+**Duality gap.** The gap of the problem that the method itself solves, by its own bounds. A method
+whose gap is above `UNSOLVED` has not solved its problem, and no number of it is set in bold.
 """
 
 from __future__ import annotations
@@ -35,10 +38,15 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 
 from rlfd_gym.compare.tasks import Instance
+from rlfd_gym.mdp.shaping import nearest_equivalent, without_shaping
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.guarantee import guarantee
 from rlfd_gym.problem.solution import Apprentice, Solution
+
+UNSOLVED = 0.05  # a duality gap above which an answer is far from the solution
+NOTHING = "–"  # what tables show where nothing is guaranteed
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,10 @@ def legend() -> str:
     columns = [f"{measure.title}: {measure.legend}." for name, measure in MEASURES.items() if name != MAIN]
     columns.append("time: of one solve.")
     main = MEASURES[MAIN]
-    return f"{main.title} {main.legend}. {' '.join(columns)} Columns with a name show the level furthest right."
+    return (
+        f"{main.title} {main.legend}. {' '.join(columns)} Columns with a name show the level furthest right. Bold: the "
+        f"best of those that solved their problem (gap up to {UNSOLVED:g}), unless another row shows the same."
+    )
 
 
 def share_closed(cost: float, expert: float, optimum: float) -> float:
@@ -88,31 +99,19 @@ def share_closed(cost: float, expert: float, optimum: float) -> float:
     return (expert - cost) / (expert - optimum) if expert - optimum > 1e-9 else float("nan")
 
 
-def cost_distance(cost: ArrayLike, truth: ArrayLike) -> float:
-    """Return the relative ℓ1 distance defined in the module's docstring, between 0 and 1.
+def cost_distance(mdp: TabularMDP, cost: ArrayLike, truth: ArrayLike) -> float:
+    """Return the relative distance defined in the module's docstring, between 0 and 1.
 
-    >>> truth = np.array([-1.0, 0.0, 0.5, 1.0])
-    >>> abs(cost_distance(3 * truth + 7, truth)) < 1e-9, cost_distance(-truth, truth)
-    (True, 1.0)
+    >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], [1, 0], discount=0.5)
+    >>> truth = np.array([-1.0, 0.0, 1.0])
+    >>> round(cost_distance(mdp, 3 * truth + 7, truth), 9), cost_distance(mdp, -truth, truth)
+    (0.0, 1.0)
     """
-    c, target = np.asarray(cost, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    nothing = float(np.abs(target - np.median(target)).sum())
-    spread = float(np.ptp(c))
+    target = mdp.pairs(truth, "truth")
+    nothing = float(np.linalg.norm(without_shaping(mdp, target)))
     if nothing == 0:
-        raise ValueError(f"truth must not be constant, but all its entries are {target[0]}")
-    if spread <= 1e-9 * max(1.0, float(np.abs(c).max())):
-        return 1.0  # a constant, up to rounding
-    result = linprog(
-        -target / nothing,
-        A_ub=((c - c.min()) / spread)[None],  # with <y, 1> = 0 this is the same row, and well scaled
-        b_ub=[0.0],
-        A_eq=np.ones((1, c.size)),
-        b_eq=[0.0],
-        bounds=(-1.0, 1.0),
-    )
-    if result.status != 0:
-        raise RuntimeError(f"HiGHS did not solve the fit of the learned cost to the truth: {result.message}")
-    return float(np.clip(-result.fun, 0.0, 1.0)) + 0.0  # no -0.0
+        raise ValueError("truth must tell policies apart, but under it all policies have the same cost")
+    return min(nearest_equivalent(mdp, mdp.pairs(cost, "cost"), target).distance / nothing, 1.0)
 
 
 def _true_cost(apprentice: Apprentice, instance: Instance) -> float:
@@ -123,8 +122,18 @@ def _share_closed(apprentice: Apprentice, instance: Instance) -> float:
     return share_closed(_true_cost(apprentice, instance), *instance.ends)
 
 
+def _improvement(apprentice: Apprentice, instance: Instance) -> float:
+    return instance.ends[0] - _true_cost(apprentice, instance)
+
+
+def _guaranteed(apprentice: Apprentice, instance: Instance) -> float | None:
+    if instance.belief is None:
+        return None
+    return guarantee(instance.mdp, apprentice.policy, expert=instance.expert, belief=instance.belief).improvement
+
+
 def _cost_distance(apprentice: Apprentice, instance: Instance) -> float | None:
-    return cost_distance(apprentice.cost, instance.truth) if isinstance(apprentice, Solution) else None
+    return cost_distance(instance.mdp, apprentice.cost, instance.truth) if isinstance(apprentice, Solution) else None
 
 
 def _duality_gap(apprentice: Apprentice, instance: Instance) -> float | None:
@@ -134,6 +143,15 @@ def _duality_gap(apprentice: Apprentice, instance: Instance) -> float | None:
 
 def _percent(share: float) -> str:
     return "" if math.isnan(share) else f"{100 * share + 0.0:.0f}%".replace("-0%", "0%")
+
+
+def _signed(number: float) -> str:
+    return f"{number:.3f}".replace("-0.000", "0.000")
+
+
+def _positive(number: float) -> str:
+    text = _signed(number)
+    return text if float(text) > 0 else NOTHING
 
 
 MEASURES = {
@@ -159,9 +177,25 @@ MEASURES = {
             interval=True,
         ),
         Measure(
-            "cost_distance",
+            "improvement",
+            "better",
+            "true improvement on the expert",
+            _improvement,
+            _signed,
+            best="highest",
+        ),
+        Measure(
+            "guaranteed",
+            "guaranteed",
+            f"least improvement on the expert over all costs of the task's belief, {NOTHING} where that is nothing",
+            _guaranteed,
+            _positive,
+            best="highest",
+        ),
+        Measure(
+            "equivalent_distance",
             "dist",
-            "of the learned cost to the truth up to scale and shift, 0 the truth, 1 tells nothing",
+            "of the learned cost to the truth up to scale and shaping, 0 the truth, 1 tells nothing",
             _cost_distance,
             best="lowest",
         ),

@@ -2,7 +2,7 @@
 
 A method is a function from a `Lesson` to an `Apprentice`. A lesson is all that a method may know:
 the tables, what the expert showed (its exact occupancy or demonstrations), the prior with its
-weight α, and the basis. It does not contain the true cost. The reference rows of the tables are
+weight α, the basis and the belief. It does not contain the true cost. The reference rows of the tables are
 entries too, but they are functions of the task's `Instance`, which includes the true cost and the
 exact expert.
 
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs import Belief
 from rlfd_gym.compare.tasks import signed_cells
 from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
 from rlfd_gym.mdp.tables import TabularMDP
@@ -44,6 +45,7 @@ class Lesson:
         prior: the prior cost, over pairs.
         alpha: the weight of the prior; 0 for methods that take none.
         basis: C, of shape (n_pairs, K), for methods that look for the cost in its hull.
+        belief: what is believed about the cost, if the task says so.
         iterations: steps of each run of the stochastic solvers.
         runs: runs that a stochastic solver averages over.
         seed: the seed of everything that a method draws.
@@ -57,6 +59,7 @@ class Lesson:
     iterations: int
     runs: int
     seed: np.random.SeedSequence = field(repr=False)
+    belief: Belief | None = field(default=None, repr=False)
 
     @property
     def occupancy(self) -> FloatArray:
@@ -110,6 +113,13 @@ class Method:
     def chosen(self) -> bool:
         """Whether the method is run on this machine when no methods are named."""
         return self.default and not (self.needs_imitation and find_spec("imitation") is None)
+
+
+def _robust(lesson: Lesson) -> Solution:
+    """Maximise the guarantee over the task's belief."""
+    if lesson.belief is None:
+        raise RuntimeError("the task states no belief about the cost")
+    return solve_exact(RLfDProblem(lesson.mdp, lesson.occupancy, belief=lesson.belief))
 
 
 def _projected(lesson: Lesson) -> Solution:
@@ -183,6 +193,7 @@ METHODS = {
         Method("prior", "prior alone", lambda task: _planned(task.mdp, task.prior), uses_prior=True, reference=True),
         Method("random", "random", lambda task: _acting(task.mdp, task.mdp.uniform_policy()), reference=True),
         Method("rlfd-exact", "RLfD exact", lambda lesson: solve_exact(lesson.problem), takes_alpha=True),
+        Method("rlfd-ranges", "RLfD price ranges", _robust),
         Method("rlfd-smd", "RLfD SMD", _smd, takes_alpha=True, stochastic=True),
         Method("irl-io", "IRL-IO", _projected, uses_prior=True),
         Method("smd-hull", "SMD-H", _smd_hull, uses_basis=True, stochastic=True, most_seeds=2),

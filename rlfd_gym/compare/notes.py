@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from rlfd_gym.compare.cells import Row
 from rlfd_gym.compare.facts import Facts
+from rlfd_gym.compare.measures import UNSOLVED
 
-UNSOLVED = 0.05  # a duality gap above which an answer is far from the solution
 LONGEST = 90
 
 
 def notes_of(facts: Facts, rows: Sequence[Row], seeds: int) -> list[str]:
     """Return the notes of a task's table, for a comparison over the given number of seeds."""
-    notes = []
+    notes = [f"Guaranteed: for every cost {facts.belief}."] if facts.belief else []
     if any(row.uses_basis for row in rows):
         notes.append(_hull_note(facts))
     if facts.errs_evenly:

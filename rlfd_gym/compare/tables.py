@@ -3,8 +3,9 @@
 A level is a number of demonstrations, or the exact occupancy. The columns of the levels show the
 measure `MAIN`. Every other measure has one column, and so does the time; these columns show the
 most informative level at which the method was run: the expert's exact occupancy, or else the
-largest number of demonstrations. The best number of each column is bold. The reference rows come
-first.
+largest number of demonstrations. The best number of each column is bold, unless several rows show
+the same; methods that have not solved their own problem, by their gap, do not compete. The
+reference rows come first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlfd_gym.compare.cells import Result, Row, level_key
-from rlfd_gym.compare.measures import MAIN, MEASURES, Measure
+from rlfd_gym.compare.measures import MAIN, MEASURES, NOTHING, UNSOLVED, Measure
 from rlfd_gym.report.html import Cell as PageCell
 from rlfd_gym.report.html import Report
 from rlfd_gym.report.tables import mean_and_margin
@@ -186,20 +187,36 @@ def _summary(group: Sequence[Row]) -> Summary:
 def _column(measure: Measure, summaries: Sequence[Summary | None]) -> list[PageCell]:
     """Return the cells of a measure, with the best one bold, not counting reference rows."""
     means = [None if s is None else s.measures.get(measure.name) for s in summaries]
+    texts = ["" if mean is None else measure.format(mean) for mean in means]
+    best = _best(measure, summaries, means)
+    # A tie, to the digits that the table shows, is not bold, whoever it is with.
+    rows = [k for k, s in enumerate(summaries) if best is not None and _competes(s) and texts[k] == texts[best]]
+    bold = best if len(rows) == 1 and texts[rows[0]] != NOTHING else None
+    cells = []
+    for k, (s, text) in enumerate(zip(summaries, texts, strict=True)):
+        margin = s.measures.get(f"{measure.name}_margin") if s is not None and measure.name == MAIN else None
+        cells.append(PageCell(text + ("" if margin is None else f"±{measure.format(margin)}"), k == bold))
+    return cells
+
+
+def _best(measure: Measure, summaries: Sequence[Summary | None], means: Sequence[float | None]) -> int | None:
+    """Return the row with the best number among those that solved their problem, if any."""
     sign = -1.0 if measure.best == "highest" else 1.0
     rivals = [
-        sign * mean
-        for s, mean in zip(summaries, means, strict=True)
-        if s is not None and not s.reference and mean is not None and not math.isnan(mean)
+        (sign * mean, k)
+        for k, (s, mean) in enumerate(zip(summaries, means, strict=True))
+        if _competes(s) and not _unsolved(s) and mean is not None and not math.isnan(mean)
     ]
-    best = measure.format(sign * min(rivals)) if rivals and measure.best is not None else None
-    cells = []
-    for s, mean in zip(summaries, means, strict=True):
-        text = "" if mean is None else measure.format(mean)
-        bold = text == best and s is not None and not s.reference  # equal to the digits that the table shows
-        margin = s.measures.get(f"{measure.name}_margin") if s is not None and measure.name == MAIN else None
-        cells.append(PageCell(text + ("" if margin is None else f"±{measure.format(margin)}"), bold))
-    return cells
+    return min(rivals)[1] if rivals and measure.best is not None else None
+
+
+def _competes(summary: Summary | None) -> bool:
+    return summary is not None and not summary.reference
+
+
+def _unsolved(summary: Summary | None) -> bool:
+    gap = None if summary is None else summary.measures.get("duality_gap")
+    return gap is not None and gap > UNSOLVED
 
 
 def _time(seconds: float) -> str:

@@ -1,8 +1,8 @@
 """The tasks of the comparison, each of them one entry in `TASKS`.
 
-A task is an MDP, its true cost, an imperfect expert, a prior and a basis. It is *made* for a seed,
-because its prior may be drawn at random; everything else about it is fixed. Demonstrations are
-drawn from the expert's own policy, on the tables, up to a horizon T with γ^T < 1e-4; later steps
+A task is an MDP, its true cost, an imperfect expert, a prior, a basis and a belief. It is *made*
+for a seed, because its prior may be drawn at random; everything else about it is fixed.
+Demonstrations are drawn from the expert's own policy, on the tables, up to a horizon T with γ^T < 1e-4; later steps
 do not matter. Trajectories stay in absorbing states, so all trajectories of a task have the same
 length.
 
@@ -11,6 +11,10 @@ C has the environment's three features, each divided by its largest absolute val
 in the unit box: the hull is that of all nonnegative prices, up to scale. On the grids the columns
 are plus and minus the indicator of each cell, K = 2S: the hull is that of all costs of cells with
 ℓ1-norm at most one.
+
+**Beliefs** say for which costs a method's policy has to be better than the expert to earn the
+measure "guaranteed": ranges of a few prices, which contain the truth. On the inventory they are in
+money. On the grids they say how bad an obstacle (a hole) may be and how good a goal.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs import scale_basis
+from rlfd_gym.beliefs import Belief, Prices, scale_basis
 from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem import examples
@@ -40,6 +44,8 @@ class Instance:
         prior: the prior cost, over pairs.
         basis: C, of shape (n_pairs, K), in the unit box.
         grid: how to draw the states, if they lie on a grid.
+        belief: what is believed about the cost, for guarantees; it does not depend on the seed.
+            Without one nothing can be guaranteed.
     """
 
     mdp: TabularMDP
@@ -48,6 +54,7 @@ class Instance:
     prior: FloatArray = field(repr=False)
     basis: FloatArray = field(repr=False)
     grid: Grid | None = None
+    belief: Belief | None = field(default=None, repr=False)
 
     @cached_property
     def ends(self) -> tuple[float, float]:
@@ -102,12 +109,15 @@ def signed_cells(mdp: TabularMDP) -> FloatArray:
 
 def _inventory(seed: int) -> Instance:
     env, problem = examples.inventory_env(), examples.inventory()
-    return Instance(problem.mdp, env.cost, problem.expert, problem.prior, scale_basis(env.features))
+    belief = env.price_ranges(order=(2.5, 5), holding=(0.3, 3), sell=(13, 16))
+    return Instance(problem.mdp, env.cost, problem.expert, problem.prior, scale_basis(env.features), belief=belief)
 
 
 def _windy(seed: int) -> Instance:
     env, problem = examples.gridworld_env(), examples.gridworld(seed=seed)
-    return Instance(problem.mdp, env.cost, problem.expert, problem.prior, signed_cells(problem.mdp), Grid.of_env(env))
+    belief = env.price_ranges(obstacle=(0.2, 1), goal=(-1, -0.5), step=(0, 0.1))
+    basis, grid = signed_cells(problem.mdp), Grid.of_env(env)
+    return Instance(problem.mdp, env.cost, problem.expert, problem.prior, basis, grid, belief)
 
 
 def _frozen_lake(seed: int) -> Instance:
@@ -128,7 +138,9 @@ def _frozen_lake(seed: int) -> Instance:
     guess = np.where(np.arange(cells.size) % grid.cells.shape[1] == grid.cells.shape[1] - 1, -1.0, 0.0)
     guess[np.random.default_rng(seed).choice(holes, size=len(holes) // 2, replace=False)] = 1.0
     expert = noisy_expert(mdp, truth, 0.3)
-    return Instance(mdp, truth, expert, guess[mdp.pair_states], signed_cells(mdp), grid)
+    kinds = np.array([1, -1]) == cells[mdp.pair_states, None]
+    belief = Prices.named(kinds.astype(np.float64), {"hole": (0, 0.5), "goal": (-1, -0.5)})
+    return Instance(mdp, truth, expert, guess[mdp.pair_states], signed_cells(mdp), grid, belief)
 
 
 TASKS = {

@@ -1,7 +1,8 @@
 """Results for people to look at: plots, pages of HTML, tables and CSV files.
 
 `plots` draws figures, `html` writes pages, and `tables` writes CSV files and computes intervals.
-`rlfd_gym.report.log` writes the report on what was learned from a log.
+`rlfd_gym.report.log` writes the report on what was learned from a log, and
+`rlfd_gym.report.guarantees` draws what is guaranteed over ranges of prices.
 """
 
 from __future__ import annotations

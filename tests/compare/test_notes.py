@@ -15,6 +15,12 @@ def test_a_note_says_what_the_hull_allows_where_a_method_uses_the_basis(written)
     assert "LPAL" not in str(compare.run(**TINY).table("inventory"))
 
 
+def test_a_note_says_over_which_costs_an_improvement_is_guaranteed(written):
+    notes = written[0].table("inventory").notes
+    assert "Guaranteed: for every cost with 2.5 ≤ order ≤ 5, 0.3 ≤ holding ≤ 3, 13 ≤ sell ≤ 16." in notes
+    assert compare.Comparison.load(written[1]).table("inventory").notes == notes  # it is stored
+
+
 def test_a_note_names_the_stochastic_methods_whose_gap_is_still_large(written):
     text = " ".join(written[0].table("inventory").notes)
     assert re.search(r"Not solved yet.*: RLfD SMD α=0.1 \d, RLfD SMD α=1 \d", text)

@@ -29,6 +29,16 @@ def test_a_tasks_expert_is_imperfect_and_its_costs_are_in_the_box(name):
     assert task.expert @ task.truth > mdp.optimal(task.truth).expected_cost + 0.01
 
 
+@pytest.mark.parametrize("name", compare.TASKS)
+def test_a_tasks_belief_holds_the_truth_possible_and_does_not_depend_on_the_seed(name):
+    task, other = (compare.TASKS[name].make(seed) for seed in (0, 1))
+    belief = task.belief
+    prices = np.linalg.lstsq(belief.features, task.truth - belief.offset, rcond=None)[0]
+    np.testing.assert_allclose(belief.cost(belief.check(prices)), task.truth, atol=1e-9)
+    np.testing.assert_array_equal([belief.low, belief.high], [other.belief.low, other.belief.high])
+    np.testing.assert_array_equal(belief.features, other.belief.features)
+
+
 def test_the_lakes_cost_orders_policies_as_its_reward_does():
     import gymnasium as gym
 

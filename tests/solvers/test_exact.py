@@ -136,7 +136,9 @@ def test_methods_and_bounds_of_the_other_penalty_are_refused():
     for method in ("qp", "matrix-free"):
         with pytest.raises(ValueError, match=f"NearPrior with norm l1, method must be one of auto, lp; got '{method}'"):
             solve_exact(problem, method)
-    with pytest.raises(ValueError, match="NearPrior with norm l2, method must be one of auto, qp, matrix-free; got 'lp'"):
+    with pytest.raises(
+        ValueError, match="NearPrior with norm l2, method must be one of auto, qp, matrix-free; got 'lp'"
+    ):
         solve_exact(RLfDProblem(problem.mdp, problem.expert), "lp")
     with pytest.raises(ValueError, match='bound="paper" is a lemma on regulariser="l2"'):
         problem.step_sizes(0.1, bound="paper")
