@@ -1,4 +1,4 @@
-"""Every example that a reader may copy runs: docstrings and the README's Python blocks."""
+"""Every example that a reader may copy runs: docstrings, and the Python blocks of the README and other pages."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ def marked(values, needs):
 
 
 MODULES = [name for _, name, _ in pkgutil.walk_packages(rlfd_gym.__path__, "rlfd_gym.")]
-README, CONTRIBUTING = (
+README, CONTRIBUTING, GUARANTEES = (
     re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
-    for page in ("README.md", "CONTRIBUTING.md")
+    for page in ("README.md", "CONTRIBUTING.md", "docs/guarantees.md")
 )
+PROGRAMS = {f"README-{k}": block for k, block in enumerate(README)} | {"guarantees": "".join(GUARANTEES)}
 
 
 @pytest.mark.parametrize("name", marked(MODULES, NEEDS_IMITATION.__contains__))
@@ -61,8 +62,12 @@ def test_docstring_examples_are_found_at_all():
     assert sum(len(test.examples) for tests in found for test in tests) > 15
 
 
-@pytest.mark.parametrize("block", marked(README, lambda block: "imitation" in block), ids=range(len(README)))
-def test_the_readmes_examples_run(block, tmp_path):
+@pytest.mark.parametrize(
+    "block",
+    marked(PROGRAMS.values(), lambda block: "imitation" in block or "RLfDTrainer" in block),
+    ids=PROGRAMS,
+)
+def test_the_examples_of_the_pages_run(block, tmp_path):
     # What a line's comment shows after `# ->` must be among what the block prints.
     result = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

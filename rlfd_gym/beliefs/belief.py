@@ -37,6 +37,8 @@ from rlfd_gym.mdp.pairs import Pairs
 
 FEASIBILITY = 1e-9  # how far rounding may put a point outside its set
 BOUNDS = ("corrected", "paper")
+FEW = 64  # vertices: so many can be looked at one by one
+
 SomeBelief = TypeVar("SomeBelief", bound="Belief")
 
 
@@ -80,6 +82,13 @@ class Belief(_checks.Locked, ABC):
         """A bound on how far apart two entries of one cost in 𝒞 can be."""
         low, high = self.ends()
         return float(high.max() - low.min())
+
+    def vertices(self) -> FloatArray | None:
+        """Return some x as rows, such that every cost of 𝒞 is a mixture of their C(x).
+
+        Return `None` if more than `FEW` are needed, or if there is a penalty.
+        """
+        return None
 
     @abstractmethod
     def over(self: SomeBelief, pairs: Pairs) -> SomeBelief:

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs.basis import check_basis
-from rlfd_gym.beliefs.belief import Belief
+from rlfd_gym.beliefs.belief import FEW, Belief
 from rlfd_gym.beliefs.program import Program
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -74,6 +74,11 @@ class Hull(Belief):
     def largest(self) -> float:
         """1: values are kept in [-1, 1], as in the paper's SMD-H."""
         return 1.0
+
+    def vertices(self) -> FloatArray | None:
+        """Return the mixtures that are single columns."""
+        size = self.basis.shape[1]
+        return np.eye(size) if self.alpha == 0 and size <= FEW else None
 
     def over(self, pairs: Pairs) -> Hull:
         """Return the belief over an environment's pairs, with its arrays checked."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs.basis import check_basis
-from rlfd_gym.beliefs.belief import FEASIBILITY, Belief
+from rlfd_gym.beliefs.belief import FEASIBILITY, FEW, Belief
 from rlfd_gym.beliefs.program import Program
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
@@ -145,6 +146,12 @@ class Prices(Belief):
         middle = self.cost(0.5 * (self.low + self.high))
         half = np.abs(self.features) @ (0.5 * (self.high - self.low))
         return middle - half, middle + half
+
+    def vertices(self) -> FloatArray | None:
+        """Return the corners of the ranges."""
+        if self.alpha > 0 or 2 ** np.count_nonzero(self.low < self.high) > FEW:
+            return None
+        return np.array(list(product(*(sorted({low, high}) for low, high in zip(self.low, self.high, strict=True)))))
 
     def cost(self, x: FloatArray) -> FloatArray:
         """Return the cost offset + Cw."""

@@ -23,18 +23,11 @@ its policy has the occupancy μ' from the expert's own start, and <μ' - μ_A, c
 is the largest cost. An expert estimated from samples has another start Tγ μ_E than the MDP; there
 the solution's policy is judged from the MDP's start, as any policy is.
 
-**From demonstrations, with probability 1 - η.** Let μ̂_E be the mean of N independent
-trajectories' discounted counts, none of which was used to learn the policy. The function g is a
-minimum of linear functions of d, so it is concave and E g(μ̂_E - μ) ≤ g(μ_E - μ): on average it
-promises too little. One trajectory moves <μ̂_E, c> by at most B/N, where B bounds how far apart two
-entries of one cost can be. McDiarmid's inequality then says that with probability 1 - η
-
-    g(μ_E - μ)  ≥  g(μ̂_E - μ) - B √(ln(1/η) / 2N).
-
-This is the *safe* bound, and `improvement` is what follows from it. Mass that lies after the end
-of truncated trajectories is known to lie somewhere, so the safe bound also subtracts B times it.
-The *bootstrap* resamples the trajectories and takes the η-quantile of g. It is tighter, and
-approximate: its coverage is measured, not proven.
+**From demonstrations, with probability 1 - η.** Let Z̄ be the mean of N independent trajectories'
+discounted counts, none of which was used to learn the policy. Then `estimate` is what follows from
+g(Z̄ - μ), `improvement` from a *safe* bound on g(μ_E - μ) that is proven, and `bootstrap` from
+resampling the trajectories, which is tighter and approximate. `rlfd_gym.problem.confidence` has
+all three.
 
 **What it does not say.** Nothing about costs outside the belief. Nothing about an improvement that
 the policy was selected for on the same demonstrations. And an improvement below zero is no
@@ -43,25 +36,19 @@ guarantee: under the worst case the policy is worse than the expert.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs import Belief, Prices
-from rlfd_gym.experts.demonstrations import (
-    Demonstrations,
-    absorbing_states,
-    demonstrated_pairs,
-    read_demonstrations,
-)
-from rlfd_gym.mdp.occupancy import check_occupancy, policy_of
+from rlfd_gym.experts.demonstrations import Demonstrations, read_demonstrations
+from rlfd_gym.mdp.occupancy import check_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.problem.confidence import Trajectories, bootstrap, safe_bound
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.protocol import Point
 
@@ -207,13 +194,13 @@ def guarantee(
         raise ValueError("confidence is None, but expert is estimated from demonstrations: give it, such as 0.95")
     eta = 1.0 - _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
     shown = expert if isinstance(expert, Demonstrations) else read_demonstrations(expert)
-    each, cut = _occupancies(shown, mdp)
-    d = np.asarray(each.mean(axis=0)).ravel() - occupancy
+    sample = Trajectories.of(shown, mdp)
+    d = np.asarray(sample.each.mean(axis=0)).ravel() - occupancy
     x, estimate = _worst(belief, d, learned)
-    margin = belief.spread * (math.sqrt(math.log(1 / eta) / (2 * each.shape[0])) + cut)
-    resampled = _bootstrap(belief, each, occupancy, _checks.integer("n_resamples", n_resamples, 1), seed)
-    improvement = estimate - margin
-    why = f"with {each.shape[0]} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
+    improvement = safe_bound(sample, own, belief, estimate, eta)
+    resampled = bootstrap(sample, occupancy, belief, _checks.integer("n_resamples", n_resamples, 1), seed)
+    number, margin = len(sample.tails), estimate - improvement
+    why = f"with {number} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
     return Guarantee(
         improvement=improvement,
         worst_cost=belief.cost(x),
@@ -226,7 +213,7 @@ def guarantee(
         confidence=float(confidence),
         estimate=estimate,
         bootstrap=float(np.quantile(resampled, eta)) - belief.penalty(x),
-        n_trajectories=each.shape[0],
+        n_trajectories=number,
     )
 
 
@@ -281,45 +268,6 @@ def _reason(belief: Belief, improvement: float, regret: float) -> str:
         return "they include one under which the expert is optimal (worst_cost), so nobody can promise to be better"
     worse = f"under the worst cost the policy is {-improvement:.2g} worse than the expert"
     return f"{worse}, though the expert is not optimal there: another policy may be guaranteed something"
-
-
-def _occupancies(shown: Demonstrations, mdp: TabularMDP) -> tuple[sp.csr_array, float]:
-    """Return each trajectory's own occupancy, one row each, and the mass that is not known.
-
-    The mass γ^T after the end is put on the last state, divided as the demonstrator does there.
-    Where no action leaves that state this is right, up to which of its actions the expert repeats
-    there; elsewhere it is counted as not known.
-    """
-    if shown.lengths is None or shown.next_states is None:
-        raise ValueError(
-            "expert has transitions without times, from which no guarantee can be computed; pass trajectories, or an "
-            "occupancy and no confidence"
-        )
-    pairs, number = demonstrated_pairs(shown, mdp), len(shown.lengths)
-    last, tails = shown.next_states[shown.ends], number * shown.tails(mdp.discount)
-    policy = policy_of(mdp, np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64))
-    # The pairs of each last state, as rows (trajectory, pair, mass).
-    counts = np.diff(mdp.state_starts)[last]
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    ending = np.repeat(mdp.state_starts[last], counts) + offsets
-    rows = np.concatenate([np.repeat(np.arange(number), shown.lengths), np.repeat(np.arange(number), counts)])
-    masses = np.concatenate([number * shown.weights(mdp.discount), np.repeat(tails, counts) * policy[ending]])
-    each = sp.csr_array((masses, (rows, np.concatenate([pairs, ending]))), shape=(number, mdp.n_pairs))
-    return each, float(tails[~absorbing_states(mdp)[last]].sum()) / number
-
-
-def _bootstrap(
-    belief: Belief, each: sp.csr_array, occupancy: FloatArray, n_resamples: int, seed: int | np.random.Generator
-) -> FloatArray:
-    """Return g of the mean of resampled trajectories, once for each resample."""
-    rng, number = np.random.default_rng(seed), each.shape[0]
-    values = np.empty(n_resamples)
-    for b in range(n_resamples):
-        weights = rng.multinomial(number, np.full(number, 1 / number)) / number
-        d = each.T @ weights - occupancy
-        x = belief.best(d)
-        values[b] = belief.penalty(x) + d @ belief.cost(x)
-    return values
 
 
 def _is_array(expert: Any) -> bool:
