@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import battery as bad
 import numpy as np
@@ -13,6 +14,7 @@ import rlfd_gym
 from rlfd_gym import alpha, baselines, beliefs, compare, experts, report
 from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv, ascii_layout, paper_layout, random_layout
 from rlfd_gym.experts.logs import read_costs
+from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp import Pairs, model_of_env
 from rlfd_gym.problem import HullProblem, examples
 from rlfd_gym.report import plots
@@ -73,6 +75,7 @@ def calls() -> dict[str, Call]:
     generator = arg(rng, bad.own)
     point = {"x": arg(cost, bad.numbers, called="cost"), "value": vector, "occupancy": arg(occupancy, bad.distribution)}
     free = {"x": arg(cost, bad.numbers, called="cost"), "value": vector, "occupancy": arg(occupancy, bad.numbers)}
+    scale_ = arg(CostScale(-1.0, 1.0), bad.own, None_="not in money")
     bound, epsilon = arg("corrected", bad.name), arg(0.5, bad.number(0.0, -1.0, 1e-200))
 
     def at(function, untried=None, may_be_nan="", **arguments):
@@ -241,6 +244,7 @@ def calls() -> dict[str, Call]:
             prior=arg(prior, bad.numbers, **ANOTHER_LENGTH),
             alpha=weight,
             norm=arg("l1", bad.name),
+            scale=scale_,
             weights=arg(np.ones(5), bad.distribution, None_="None means one each", zeros="no weight",
                         twice_its_sum="any weights", **ANOTHER_LENGTH),
         ),
@@ -250,6 +254,31 @@ def calls() -> dict[str, Call]:
             basis=arg(basis, bad.numbers, **ANOTHER_LENGTH),
             prior=arg(prior, bad.numbers, **ANOTHER_LENGTH),
             alpha=weight,
+        ),
+        "beliefs.Intervals": at(
+            beliefs.Intervals,
+            may_be_nan="a table may have gaps, which `over` judges",
+            low=arg(prior - 0.1, bad.numbers, called="(low|high)"),
+            high=arg(prior + 0.1, bad.numbers, called="(low|high)"),
+            scale=scale_,
+        ),
+        "beliefs.Ball": at(
+            beliefs.Ball,
+            may_be_nan="a table may have gaps, which `over` judges",
+            prior=arg(prior, bad.numbers, **ANOTHER_LENGTH),
+            radius=arg(0.5, bad.number(-0.1)),
+            scale=scale_,
+        ),
+        "beliefs.Prices": at(
+            beliefs.Prices,
+            {"names": "any texts, one per price"},
+            features=arg(basis, bad.numbers, called="(features|offset)"),
+            low=arg([0.1, 0.2], bad.numbers, called="(low|high)"),
+            high=arg([0.3, 0.4], bad.numbers, called="(low|high)"),
+            offset=arg(np.zeros(5), bad.numbers, a_number="the same for all pairs"),
+            prior=arg([0.2, 0.3], bad.numbers),
+            alpha=weight,
+            scale=scale_,
         ),
         "Belief.with_alpha": at(problem.belief.with_alpha, alpha=weight),
         "Belief.over": at(problem.belief.over, pairs=arg(mdp, bad.own)),
@@ -262,6 +291,7 @@ def calls() -> dict[str, Call]:
             basis=basis_,
             n_pairs=arg(5, bad.integer(4), called="basis", None_="any"),
             box=arg(True, bad.flag),
+            name=arg("basis", lambda _: {}),
         ),
         "beliefs.scale_basis": at(
             beliefs.scale_basis,
@@ -279,7 +309,7 @@ def calls() -> dict[str, Call]:
         ),
         "RLfDProblem.with_belief": at(problem.with_belief, belief=arg(problem.belief, bad.own)),
         "RLfDProblem.with_alpha": at(problem.with_alpha, alpha=weight),
-        "RLfDProblem.penalty": at(problem.penalty, cost=pairs),
+        "RLfDProblem.penalty": at(problem.penalty, x=arg(cost, bad.numbers, called="cost")),
         "RLfDProblem.lagrangian": at(problem.lagrangian, **free),
         "RLfDProblem.gradients": at(problem.gradients, **free),
         "RLfDProblem.best_cost": at(problem.best_cost, occupancy=arg(occupancy, bad.numbers)),
@@ -320,6 +350,17 @@ def calls() -> dict[str, Call]:
         ),
         "examples.gridworld_env": at(
             examples.gridworld_env, size=arg(4, bad.integer(0, 1), called="(height|width)", None_=DEFAULT)
+        ),
+        "rlfd_gym.guarantee": at(
+            rlfd_gym.guarantee,
+            mdp=mdp_,
+            policy=arg(policy, bad.distribution),
+            expert=arg(walks, bad.demonstrations, called="(expert|demonstrations)"),
+            belief=arg(beliefs.Prices(basis, [0.1, 0.2], [0.3, 0.4]), bad.own),
+            confidence=arg(0.9, bad.number(0.0, 1.0, -0.5)),
+            seed=seed,
+            n_resamples=arg(3, bad.integer(0, -1)),
+            cost=arg([0.2, 0.3], bad.numbers, called="(prices|cost)", None_="the best answer"),
         ),
         # --- solvers
         "rlfd_gym.solve_exact": at(
@@ -392,6 +433,18 @@ def calls() -> dict[str, Call]:
             expected_sales=arg("exact", bad.name),
             limit_orders=arg(True, bad.flag),
             render_mode=arg(None, bad.name, None_="no pictures"),
+        ),
+        "InventoryEnv.price_ranges": at(
+            shop.price_ranges,
+            order=arg((2.0, 3.0), price_range),
+            holding=arg((0.5, 1.0), price_range),
+            sell=arg((4.0, 6.0), price_range),
+        ),
+        "WindyGridworldEnv.price_ranges": at(
+            grid.price_ranges,
+            obstacle=arg((0.5, 1.0), price_range),
+            goal=arg((-1.0, -0.5), price_range),
+            step=arg((0.0, 0.1), price_range),
         ),
         "InventoryEnv.cost_for": at(
             shop.cost_for,
@@ -501,6 +554,18 @@ def calls() -> dict[str, Call]:
             lambda path: plots.save(plots.new_figure()[0], path) and None, path=arg(folder / "x.png", bad.path)
         ),
     }  # fmt: skip
+
+
+def price_range(_: Any) -> dict[str, Any]:
+    """What is bad about a range (low, high), or a price."""
+    ends = {
+        "reversed": (2.0, 1.0),
+        "one end": (1.0,),
+        "three": (1.0, 2.0, 3.0),
+        "NaN": (np.nan, 1.0),
+        "inf": (1.0, np.inf),
+    }
+    return bad.things() | ends | {"texts": ("1", "2"), "a bool": True, "an array": np.ones((2, 2))}
 
 
 ANOTHER_LENGTH = {

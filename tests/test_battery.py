@@ -25,7 +25,9 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations"), RECORD
     ),
-    **dict.fromkeys(("Point", "AlphaChoice", "AlphaPath", "PathPoint", "Comparison", "Instance", "Lesson"), RECORD),
+    **dict.fromkeys(
+        ("Guarantee", "Point", "AlphaChoice", "AlphaPath", "PathPoint", "Comparison", "Instance", "Lesson"), RECORD
+    ),
     **dict.fromkeys(
         ("Measure", "Method", "Task", "Cell", "Report"), "an entry of a registry or a page, written in code"
     ),

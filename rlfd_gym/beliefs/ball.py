@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import FEASIBILITY, Belief
+from rlfd_gym.beliefs.belief import FEASIBILITY, Belief, checked_scale
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -48,6 +48,7 @@ class Ball(Belief):
 
     def __init__(self, prior: ArrayLike, radius: float, *, scale: CostScale | None = None) -> None:
         """Check and copy the arguments."""
+        scale = checked_scale(scale)
         guess, r = _checks.finite_array("prior", prior).copy(), _checks.number("radius", radius, 0.0)
         if scale is not None:
             guess, r = scale.to_box(guess), r * scale.factor

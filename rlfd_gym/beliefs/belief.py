@@ -148,6 +148,11 @@ class Belief(_checks.Locked, ABC):
         return copy
 
 
+def checked_scale(scale: CostScale | None) -> CostScale | None:
+    """Return the scale that a belief is stated in, or raise an error if it is something else."""
+    return None if scale is None else _checks.instance("scale", scale, CostScale)
+
+
 def in_box(name: str, vector: FloatArray, limit: float = 1.0) -> FloatArray:
     """Return a vector clipped to [-limit, limit]; if that removes more than rounding, raise an error."""
     worst = int(np.argmax(np.abs(vector)))

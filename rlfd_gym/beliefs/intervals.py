@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import FEASIBILITY, Belief
+from rlfd_gym.beliefs.belief import FEASIBILITY, Belief, checked_scale
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -50,6 +50,7 @@ class Intervals(Belief):
 
     def __init__(self, low: ArrayLike, high: ArrayLike, *, scale: CostScale | None = None) -> None:
         """Check and copy the arguments."""
+        scale = checked_scale(scale)
         ends = [_checks.finite_array(name, values) for name, values in (("low", low), ("high", high))]
         if ends[0].shape != ends[1].shape:
             raise ValueError(f"low has shape {ends[0].shape} and high has shape {ends[1].shape}, expected the same")

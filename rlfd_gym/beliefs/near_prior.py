@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import BOUNDS, Belief, in_box
+from rlfd_gym.beliefs.belief import BOUNDS, Belief, checked_scale, in_box
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -90,6 +90,7 @@ class NearPrior(Belief):
     ) -> None:
         """Check and copy the arguments."""
         _checks.one_of("norm", norm, NORMS)
+        scale = checked_scale(scale)
         if weights is not None:
             if norm != "l1":
                 raise ValueError(f'weights need norm="l1", got {norm!r}')

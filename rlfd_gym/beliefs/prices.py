@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs.basis import check_basis
-from rlfd_gym.beliefs.belief import FEASIBILITY, FEW, Belief
+from rlfd_gym.beliefs.belief import FEASIBILITY, FEW, Belief, checked_scale
 from rlfd_gym.beliefs.program import Program
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
@@ -80,6 +80,7 @@ class Prices(Belief):
         scale: CostScale | None = None,
     ) -> None:
         """Check and copy the arguments."""
+        scale = checked_scale(scale)
         columns = check_basis(features, box=False, name="features")
         n_pairs, size = columns.shape
         ends = [

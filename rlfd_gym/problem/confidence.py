@@ -108,10 +108,10 @@ def safe_bound(shown: Trajectories, policy: FloatArray, belief: Belief, estimate
 
 
 def bootstrap(
-    shown: Trajectories, occupancy: FloatArray, belief: Belief, n_resamples: int, seed: int | np.random.Generator
+    shown: Trajectories, occupancy: FloatArray, belief: Belief, n_resamples: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return g of the mean of resampled trajectories, once for each resample."""
-    rng, number = np.random.default_rng(seed), len(shown.tails)
+    number = len(shown.tails)
     values = np.empty(n_resamples)
     for b in range(n_resamples):
         weights = rng.multinomial(number, np.full(number, 1 / number)) / number

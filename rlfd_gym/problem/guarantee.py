@@ -49,7 +49,7 @@ from rlfd_gym.experts.demonstrations import Demonstrations, read_demonstrations
 from rlfd_gym.mdp.occupancy import check_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.confidence import Trajectories, bootstrap, safe_bound
-from rlfd_gym.problem.problem import RLfDProblem
+from rlfd_gym.problem.problem import RLfDProblem, coordinates
 from rlfd_gym.problem.protocol import Point
 
 RESAMPLES = 1000
@@ -180,8 +180,8 @@ def guarantee(
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     belief = _checks.instance("belief", belief, Belief).over(mdp)
     occupancy = mdp.occupancy_of(policy)
-    own = mdp.pairs(policy, "policy")
-    learned = None if cost is None else belief.vector(mdp.pairs(cost, "cost") if np.ndim(cost) == 2 else cost)
+    own, rng = mdp.pairs(policy, "policy"), _checks.generator("seed", seed)
+    learned = None if cost is None else coordinates(mdp, belief, cost)
     if _is_array(expert):
         if confidence is not None:
             raise ValueError(
@@ -198,7 +198,7 @@ def guarantee(
     d = np.asarray(sample.each.mean(axis=0)).ravel() - occupancy
     x, estimate = _worst(belief, d, learned)
     improvement = safe_bound(sample, own, belief, estimate, eta)
-    resampled = bootstrap(sample, occupancy, belief, _checks.integer("n_resamples", n_resamples, 1), seed)
+    resampled = bootstrap(sample, occupancy, belief, _checks.integer("n_resamples", n_resamples, 1), rng)
     number, margin = len(sample.tails), estimate - improvement
     why = f"with {number} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
     return Guarantee(

@@ -123,7 +123,7 @@ class RLfDProblem(Problem):
 
     def penalty(self, x: ArrayLike) -> float:
         """Return the belief's penalty, such as α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
-        return self.belief.penalty(self._x(x))
+        return self.belief.penalty(coordinates(self.mdp, self.belief, x))
 
     def lagrangian(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> float:
         """Return L(c, u, μ).
@@ -168,13 +168,9 @@ class RLfDProblem(Problem):
 
     def _point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
         """Return the point as vectors of the right lengths."""
-        x = self._x(x)
+        x = coordinates(self.mdp, self.belief, x)
         u = _checks.finite_vector("value", value, self.n_states, "state (mdp.n_states)")
         return Point(x, u, self.mdp.pairs(occupancy, "occupancy"))
-
-    def _x(self, x: ArrayLike) -> FloatArray:
-        """Return the belief's variable as a vector of the right length; a cost may be a table."""
-        return self.belief.vector(self.mdp.pairs(x, "cost") if np.ndim(x) == 2 else x)
 
     def _feasible_point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:
         """Return the point with rounding removed, or raise an error if it is not in its sets.
@@ -206,6 +202,13 @@ class RLfDProblem(Problem):
         mdp, p = self.mdp, self.mdp.transitions
         tables = (p.data, p.indices, p.indptr, mdp.pair_states, mdp.pair_actions, mdp.initial)
         return checksums(*tables, self.expert)
+
+
+def coordinates(mdp: TabularMDP, belief: Belief, x: ArrayLike) -> FloatArray:
+    """Return the belief's variable as a vector of the right length; a cost may be a table."""
+    if getattr(x, "ndim", None) == 2 or (isinstance(x, (list, tuple)) and x and np.ndim(x[0]) == 1):
+        x = mdp.pairs(x, "cost")
+    return belief.vector(x)
 
 
 def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -> NearPrior:
