@@ -5,8 +5,8 @@ form ‖c - ĉ‖² ≤ r². For the right α its solution is that of `NearPrior
 r(α) = ‖c_α - ĉ‖ falls as α grows. Because c_α - ĉ = (μ - μ_E)/2α, the distance is at most
 ‖μ - μ_E‖/2α ≤ √2/2α, which bounds α from above. Three cases:
 
-* r = 0: planning with the prior; for an expert from whose own start one cannot plan, the linear
-  program of `Intervals` with equal ends.
+* r is nearly 0: planning with the prior; for an expert from whose own start one cannot plan, the
+  linear program of `Intervals` with equal ends.
 * r(α) ≤ r for every α > 0: the ball contains a cost under which the expert is optimal. The value
   is 0, and imitation is the answer. `r(α)` does not change any more below some small α.
 * Otherwise r(α) = r has a solution. It is found by a safeguarded secant method on log r over
@@ -43,10 +43,11 @@ def improve(best: Incumbent, belief: Ball, promise: Promise, solve: Callable[[RL
     best.offer(prior, plan.value, plan.occupancy)
     if best.keeps(promise):
         return 0
-    if radius == 0:
+    if radius <= promise(best.upper, best.lower):
         fixed = solve(problem.with_belief(Intervals(prior / size, prior / size)), best.deadline)
         best.offer(prior, size * fixed.value, fixed.occupancy)
-        return 1
+        if radius == 0 or best.keeps(promise):
+            return 1
     high = np.sqrt(0.5) / radius  # r(high) ≤ radius
     low = SMALLEST * high
     alpha, count = 0.1 * high, 0

@@ -48,12 +48,14 @@ def test_without_a_radius_it_is_planning_with_the_prior(seed):
     np.testing.assert_array_equal(solution.cost, problem.prior)
 
 
-def test_without_a_radius_a_sampled_expert_is_solved_too():
-    problem = make_problem(1, discount=0.9)
-    expert = np.random.default_rng(1).dirichlet(np.full(problem.n_pairs, 0.3))
+@pytest.mark.parametrize("radius", [0.0, 1e-6])
+@pytest.mark.parametrize("seed", [1, 5050, 5081])
+def test_with_hardly_a_radius_a_sampled_expert_is_solved_too(seed, radius):
+    problem = believed_problem("ball", seed)
+    expert = np.random.default_rng(seed).dirichlet(np.full(problem.n_pairs, 0.3))
     assert problem.mdp.flow(expert).min() < -0.1
-    problem = RLfDProblem(problem.mdp, expert, belief=Ball(problem.prior, 0.0))
-    assert solve_exact(problem).upper == pytest.approx(believed_optimum(problem), abs=1e-8)
+    problem = RLfDProblem(problem.mdp, expert, belief=Ball(problem.prior, radius))
+    assert solve_exact(problem).upper == pytest.approx(believed_optimum(problem), abs=1e-6)
 
 
 def test_a_radius_so_small_that_the_multiplier_hides_the_regret_is_solved_to_rounding():
