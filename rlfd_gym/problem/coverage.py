@@ -13,7 +13,10 @@ known to somebody who does not know c. Such a cost c is *covered*.
 Let p = Πc be the cost without shaping. Each belief asks a small convex program in k ≥ 0 and u, or
 in k and its own K numbers x:
 
-* `Intervals`: the largest k with low ≤ k p + Tγᵀu ≤ high, a linear program.
+* `Intervals`: the largest k with low ≤ k p + Tγᵀu ≤ high, a linear program. Two closed forms come
+  first. The equivalent cost nearest to the middle m of the intervals may lie in them. Or its
+  difference r from m may separate c from them: r is in the kernel of Tγ and <r, p> ≤ 0, so c is
+  not covered if <r, c'> is positive for all c' in the intervals.
 * `Ball`: the distance of c to the prior up to shaping and scale, in closed form.
 * `NearPrior`: the same distance, but of costs in the box [-1, 1], in the norm of the penalty: in
   closed form where the box is slack, else a quadratic program, or with "l1" a linear one. Without a
@@ -44,12 +47,12 @@ from rlfd_gym.beliefs.program import Program
 from rlfd_gym.mdp.shaping import nearest_equivalent, without_shaping
 from rlfd_gym.mdp.tables import TabularMDP
 
-TOLERANCE = 1e-7
-POSITIVE = 1e-5
+TOLERANCE = 1e-7  # of equalities and levels
+POSITIVE = 1e-5  # a smaller k is zero
 ACCURACY = 1e-10  # of PIQP
-HEAVY = 1e6
+HEAVY = 1e6  # the weight of equalities in least squares
 SCALES, FREE = (0.0, 1e6), (None, None)  # no k is larger, unless p = 0
-HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+HIGHS = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 
 def covers(mdp: TabularMDP, belief: Belief, worst: FloatArray, cost: FloatArray) -> bool:
@@ -71,7 +74,7 @@ def covers(mdp: TabularMDP, belief: Belief, worst: FloatArray, cost: FloatArray)
     """
     own = without_shaping(mdp, cost)
     size = float(np.abs(own).max())
-    return _covers(belief, mdp, worst, own * ((belief.largest or 1.0) / size) if size > 0 else own)
+    return bool(_covers(belief, mdp, worst, own * ((belief.largest or 1.0) / size) if size > 0 else own))
 
 
 @singledispatch
@@ -86,10 +89,15 @@ def _covers(belief: Belief, mdp: TabularMDP, worst: FloatArray, cost: FloatArray
 
 @_covers.register
 def _(belief: Intervals, mdp: TabularMDP, worst: FloatArray, cost: FloatArray) -> bool:
-    slack = TOLERANCE * belief.largest
-    ends = np.column_stack([belief.low - slack, belief.high + slack])
-    most = _largest_scale(mdp.n_pairs, [*ends, SCALES, *[FREE] * mdp.n_states], equal=_equivalents(mdp, cost))
-    return most > POSITIVE
+    middle, half = 0.5 * (belief.low + belief.high), 0.5 * (belief.high - belief.low) + TOLERANCE * belief.largest
+    near = nearest_equivalent(mdp, cost, middle)
+    apart = middle - near.cost
+    if near.scale > POSITIVE and (np.abs(apart) <= half).all():
+        return True
+    if apart @ middle > np.abs(apart) @ half:
+        return False
+    bounds = [*zip(middle - half, middle + half, strict=True), SCALES, *[FREE] * mdp.n_states]
+    return _largest_scale(mdp.n_pairs, bounds, equal=_equivalents(mdp, cost)) > POSITIVE
 
 
 @_covers.register
@@ -102,9 +110,9 @@ def _(belief: Ball, mdp: TabularMDP, worst: FloatArray, cost: FloatArray) -> boo
 def _(belief: NearPrior, mdp: TabularMDP, worst: FloatArray, cost: FloatArray) -> bool:
     if belief.alpha == 0:
         return True
-    near = _nearest_absolute if belief.norm == "l1" else _nearest_squared
-    point, scale = near(belief, mdp, cost)
-    return _reaches(belief.radius(point), belief.radius(worst), scale if cost.any() else 1.0, belief.largest)
+    near, level = _nearest_absolute if belief.norm == "l1" else _nearest_squared, belief.radius(worst)
+    point, scale = near(belief, mdp, cost, level)
+    return _reaches(belief.radius(point), level, scale if cost.any() else 1.0, belief.largest)
 
 
 @_covers.register(Prices)
@@ -139,10 +147,13 @@ def _equivalents(mdp: TabularMDP, cost: FloatArray) -> sp.csr_array:
     return sp.csr_array(sp.hstack([sp.eye_array(mdp.n_pairs), column, -mdp.flow_matrix().T]))
 
 
-def _nearest_squared(belief: NearPrior, mdp: TabularMDP, cost: FloatArray) -> tuple[FloatArray, float]:
-    """Return the equivalent cost in the box that is nearest to the prior in ℓ2-norm, and its k."""
+def _nearest_squared(belief: NearPrior, mdp: TabularMDP, cost: FloatArray, level: float) -> tuple[FloatArray, float]:
+    """Return the equivalent cost in the box that is nearest to the prior in ℓ2-norm, and its k.
+
+    If already the nearest one without the box is too far away, return that one.
+    """
     near = nearest_equivalent(mdp, cost, belief.prior)
-    if np.abs(near.cost).max() <= 1.0 + TOLERANCE:
+    if np.abs(near.cost).max() <= 1.0 + TOLERANCE or near.distance > level + 2 * TOLERANCE:
         return near.cost, near.scale
     n, others = mdp.n_pairs, mdp.n_states + 1
     hessian = np.concatenate([np.ones(n), np.zeros(others)])
@@ -153,7 +164,7 @@ def _nearest_squared(belief: NearPrior, mdp: TabularMDP, cost: FloatArray) -> tu
     return x[:n], float(x[n])
 
 
-def _nearest_absolute(belief: NearPrior, mdp: TabularMDP, cost: FloatArray) -> tuple[FloatArray, float]:
+def _nearest_absolute(belief: NearPrior, mdp: TabularMDP, cost: FloatArray, level: float) -> tuple[FloatArray, float]:
     """Return the same for the norm "l1", with the belief's weights."""
     n = mdp.n_pairs
     equal = _equivalents(mdp, cost)
@@ -180,9 +191,12 @@ def _linear_program(objective: FloatArray, bounds: Any, *, below: Any = None, eq
     """Solve a linear program by HiGHS; return `None` if nothing is feasible."""
     from scipy.optimize import linprog  # slow to load
 
-    result = linprog(
-        objective, *(below or (None, None)), *(equal or (None, None)), bounds=bounds, method="highs", options=HIGHS
-    )
+    rows = {"A_ub": below[0], "b_ub": below[1]} if below else {}
+    rows |= {"A_eq": equal[0], "b_eq": equal[1]} if equal else {}
+    for method in ("highs-ipm", "highs-ds"):  # the second where the first fails
+        result = linprog(objective, bounds=bounds, method=method, options=HIGHS, **rows)
+        if result.status in (0, 2):
+            break
     if result.status not in (0, 2):
         raise RuntimeError(f"HiGHS did not solve the linear program of the coverage: {result.message}")
     return result if result.status == 0 else None
@@ -204,7 +218,8 @@ def _least_penalty(p: Program, width: FloatArray, rows: FloatArray, known: Float
     unit = float(np.abs(root).max(initial=0.0)) or 1.0
     matrix = np.vstack([HEAVY * rows, np.column_stack([root / unit, np.zeros(len(root))])])
     upper = np.append(np.ones(width.size), np.inf)
-    result = lsq_linear(matrix, np.append(HEAVY * known, target / unit), (np.zeros(upper.size), upper), "bvls")
+    goal, ends = np.append(HEAVY * known, target / unit), (np.zeros(upper.size), upper)
+    result = lsq_linear(matrix, goal, ends, "bvls", max_iter=100 + 10 * upper.size)
     if result.status <= 0:
         raise RuntimeError(f"the least penalty of an equivalent cost was not found: {result.message}")
     return np.asarray(result.x)
