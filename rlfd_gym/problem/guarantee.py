@@ -159,7 +159,7 @@ def guarantee(
             the probability `confidence`.
         belief: what is believed about the cost.
         confidence: the probability 1 - η, such as 0.95, with demonstrations.
-        seed: of the bootstrap.
+        seed: of the bootstrap, and of the order in which the safe bound looks at trajectories.
         n_resamples: how many resamples the bootstrap takes.
         cost: for beliefs with a penalty, the learned cost (or mixture, or prices): costs are
             covered up to its penalty. By default it is the belief's best answer to the policy.
@@ -195,10 +195,12 @@ def guarantee(
     sample = Trajectories.of(shown, mdp)
     d = np.asarray(sample.each.mean(axis=0)).ravel() - occupancy
     x, estimate = _worst(belief, d, learned)
-    improvement = safe_bound(sample, own, belief, estimate, eta)
+    improvement = safe_bound(sample, own, belief, estimate, eta, seed)
     resampled = bootstrap(sample, occupancy, belief, _checks.integer("n_resamples", n_resamples, 1), seed)
     number, margin = len(sample.tails), estimate - improvement
     why = f"with {number} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
+    if estimate <= 0:
+        why = f"on these {number} trajectories the policy is {-estimate:.2g} worse than the expert under the worst cost"
     return Guarantee(
         improvement=improvement,
         worst_cost=belief.cost(x),
