@@ -36,8 +36,9 @@ s √(2 ln(1/η) / N), however far apart the costs are. All statements for m ver
 together. The trajectories are put in random order first, in case they were sorted by what they
 show.
 
-**The bootstrap** resamples the trajectories and takes the η-quantile of g. It is tighter, and
-approximate: its coverage is measured, not proven.
+**The bootstrap** resamples the trajectories and takes the η-quantile of g. Where there are many
+vertices it is much tighter than the safe bound. It is approximate: its coverage is measured, not
+proven.
 
 **Truncated trajectories.** The mass γ^T after the end of a trajectory was not seen. McDiarmid's
 bound and the bootstrap put it on the last state, divided as the demonstrator does there; where

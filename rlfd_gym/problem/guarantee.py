@@ -25,8 +25,7 @@ is the largest cost.
 **From demonstrations, with probability 1 - η.** Let Z̄ be the mean of N independent trajectories'
 discounted counts, none of which was used to learn the policy. Then `estimate` is what follows from
 g(Z̄ - μ), `improvement` from a *safe* bound on g(μ_E - μ) that is proven, and `bootstrap` from
-resampling the trajectories, which is tighter and approximate. `rlfd_gym.problem.confidence` has
-all three.
+resampling the trajectories, which is approximate. `rlfd_gym.problem.confidence` has all three.
 
 **What it does not say.** Nothing about costs outside the belief. Nothing about an improvement that
 the policy was selected for on the same demonstrations. And an improvement below zero is no
