@@ -70,7 +70,8 @@ class Result:
         method: the name of the method.
         alpha: the weight of the prior; `None` for methods that take none.
         demonstrations: their number, or "exact" for the expert's exact occupancy.
-        title: the title of the method. This and the next five attributes are those of `Method`.
+        title: the title of the method. This, the next five attributes and `uses_belief` are those
+            of `Method`.
         reference: whether this is a reference row.
         uses_prior: whether the method uses the prior.
         uses_basis: whether the method looks for the cost in the hull of the basis.
@@ -93,6 +94,7 @@ class Result:
     most_seeds: int | None
     measures: dict[str, float | None]
     seconds: float
+    uses_belief: bool = False
 
     @property
     def label(self) -> str:
@@ -179,7 +181,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
     _warm_up(method)
     described = {
         name: getattr(method, name)
-        for name in ("title", "reference", "uses_prior", "uses_basis", "stochastic", "most_seeds")
+        for name in ("title", "reference", "uses_prior", "uses_basis", "uses_belief", "stochastic", "most_seeds")
     }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

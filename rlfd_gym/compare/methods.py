@@ -84,6 +84,7 @@ class Method:
         takes_alpha: whether the method is run once for each α; such methods use the prior.
         uses_prior: whether another prior gives another result.
         uses_basis: whether the method looks for the cost in the hull of the task's basis.
+        uses_belief: whether the method is told the task's belief.
         stochastic: whether the method draws random numbers.
         reference: whether this is a row to compare with, which does not depend on demonstrations
             and is always included.
@@ -99,6 +100,7 @@ class Method:
     takes_alpha: bool = False
     uses_prior: bool = False
     uses_basis: bool = False
+    uses_belief: bool = False
     stochastic: bool = False
     reference: bool = False
     default: bool = True
@@ -193,7 +195,7 @@ METHODS = {
         Method("prior", "prior alone", lambda task: _planned(task.mdp, task.prior), uses_prior=True, reference=True),
         Method("random", "random", lambda task: _acting(task.mdp, task.mdp.uniform_policy()), reference=True),
         Method("rlfd-exact", "RLfD exact", lambda lesson: solve_exact(lesson.problem), takes_alpha=True),
-        Method("rlfd-ranges", "RLfD price ranges", _robust),
+        Method("rlfd-ranges", "RLfD price ranges", _robust, uses_belief=True),
         Method("rlfd-smd", "RLfD SMD", _smd, takes_alpha=True, stochastic=True),
         Method("irl-io", "IRL-IO", _projected, uses_prior=True),
         Method("smd-hull", "SMD-H", _smd_hull, uses_basis=True, stochastic=True, most_seeds=2),

@@ -14,7 +14,10 @@ LONGEST = 90
 
 def notes_of(facts: Facts, rows: Sequence[Row], seeds: int) -> list[str]:
     """Return the notes of a task's table, for a comparison over the given number of seeds."""
-    notes = [f"Guaranteed: for every cost {facts.belief}."] if facts.belief else []
+    notes = []
+    if facts.belief:
+        told = ", ".join(dict.fromkeys(row.title for row in rows if row.uses_belief))
+        notes.append(f"Guaranteed: for every cost {facts.belief}." + (f" Only {told} is told so." if told else ""))
     if any(row.uses_basis for row in rows):
         notes.append(_hull_note(facts))
     if facts.errs_evenly:
@@ -52,5 +55,5 @@ def _hull_note(facts: Facts) -> str:
     cost = facts.expert_cost and f", {facts.expert_cost}"
     return (
         f"The expert is optimal for a cost in the hull of the basis{cost} (LPAL's optimal value is 0): "
-        "a method that plays safe over the hull can at best match the expert, only a prior lets it do better."
+        "a method that plays safe over the hull can at best match the expert, only a prior or ranges let it do better."
     )

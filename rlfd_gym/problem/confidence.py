@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief
-from rlfd_gym.experts.demonstrations import Demonstrations, absorbing_states, check_timed, demonstrated_pairs
+from rlfd_gym.experts.demonstrations import Demonstrations, absorbing_states, demonstrated_pairs
 from rlfd_gym.mdp.occupancy import policy_of
 from rlfd_gym.mdp.tables import TabularMDP
 
@@ -79,9 +79,11 @@ class Trajectories(NamedTuple):
     @classmethod
     def of(cls, shown: Demonstrations, mdp: TabularMDP) -> Trajectories:
         """Read the trajectories of demonstrations, or raise an error if they have no times."""
-        check_timed(shown, "trajectory")
-        assert shown.lengths is not None  # `check_timed` has seen to it
-        assert shown.next_states is not None
+        if shown.lengths is None or shown.next_states is None:
+            raise ValueError(
+                "expert has transitions without times, from which no guarantee can be computed; pass trajectories, or "
+                "an occupancy and no confidence"
+            )
         pairs, number = demonstrated_pairs(shown, mdp), len(shown.lengths)
         shape, numbers = (number, mdp.n_pairs), np.arange(number)
         masses, owners = number * shown.weights(mdp.discount), np.repeat(numbers, shown.lengths)

@@ -13,7 +13,10 @@ known to somebody who does not know c. Such a cost c is *covered*.
 Let p = Πc be the cost without shaping. Each belief asks a small convex program in k ≥ 0 and u, or
 in k and its own K numbers x:
 
-* `Intervals`: the largest k with low ≤ k p + Tγᵀu ≤ high, a linear program.
+* `Intervals`: the largest k with low ≤ k p + Tγᵀu ≤ high, a linear program. Two closed forms come
+  first. The equivalent cost nearest to the middle m of the intervals may lie in them. Or its
+  difference r from m may separate c from them: r is in the kernel of Tγ and <r, p> ≤ 0, so c is
+  not covered if <r, c'> is positive for all c' in the intervals.
 * `Ball`: the distance of c to the prior up to shaping and scale, in closed form.
 * `NearPrior`: the same distance, but of costs in the box [-1, 1], in the norm of the penalty: in
   closed form where the box is slack, else a quadratic program, or with "l1" a linear one. Without a
@@ -49,7 +52,7 @@ POSITIVE = 1e-5
 ACCURACY = 1e-10  # of PIQP
 HEAVY = 1e6
 SCALES, FREE = (0.0, 1e6), (None, None)  # no k is larger, unless p = 0
-HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+HIGHS = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 
 def covers(mdp: TabularMDP, belief: Belief, worst: FloatArray, cost: FloatArray) -> bool:
@@ -86,10 +89,15 @@ def _covers(belief: Belief, mdp: TabularMDP, worst: FloatArray, cost: FloatArray
 
 @_covers.register
 def _(belief: Intervals, mdp: TabularMDP, worst: FloatArray, cost: FloatArray) -> bool:
-    slack = TOLERANCE * belief.largest
-    ends = np.column_stack([belief.low - slack, belief.high + slack])
-    most = _largest_scale(mdp.n_pairs, [*ends, SCALES, *[FREE] * mdp.n_states], equal=_equivalents(mdp, cost))
-    return most > POSITIVE
+    middle, half = 0.5 * (belief.low + belief.high), 0.5 * (belief.high - belief.low) + TOLERANCE * belief.largest
+    near = nearest_equivalent(mdp, cost, middle)
+    apart = middle - near.cost
+    if near.scale > POSITIVE and (np.abs(apart) <= half).all():
+        return True
+    if apart @ middle > np.abs(apart) @ half:
+        return False
+    bounds = [*zip(middle - half, middle + half, strict=True), SCALES, *[FREE] * mdp.n_states]
+    return _largest_scale(mdp.n_pairs, bounds, equal=_equivalents(mdp, cost)) > POSITIVE
 
 
 @_covers.register
@@ -180,9 +188,12 @@ def _linear_program(objective: FloatArray, bounds: Any, *, below: Any = None, eq
     """Solve a linear program by HiGHS; return `None` if nothing is feasible."""
     from scipy.optimize import linprog  # slow to load
 
-    result = linprog(
-        objective, *(below or (None, None)), *(equal or (None, None)), bounds=bounds, method="highs", options=HIGHS
-    )
+    rows = {"A_ub": below[0], "b_ub": below[1]} if below else {}
+    rows |= {"A_eq": equal[0], "b_eq": equal[1]} if equal else {}
+    for method in ("highs-ipm", "highs-ds"):  # the second is slower, and fails less often
+        result = linprog(objective, bounds=bounds, method=method, options=HIGHS, **rows)
+        if result.status in (0, 2):
+            break
     if result.status not in (0, 2):
         raise RuntimeError(f"HiGHS did not solve the linear program of the coverage: {result.message}")
     return result if result.status == 0 else None

@@ -19,6 +19,8 @@ def test_a_note_says_over_which_costs_an_improvement_is_guaranteed(written):
     notes = written[0].table("inventory").notes
     assert "Guaranteed: for every cost with 2.5 ≤ order ≤ 5, 0.3 ≤ holding ≤ 3, 13 ≤ sell ≤ 16." in notes
     assert compare.Comparison.load(written[1]).table("inventory").notes == notes  # it is stored
+    told = compare.run(**TINY | {"methods": ["rlfd-ranges"], "demonstrations": ["exact"]}).table("inventory").notes
+    assert told[0].endswith("13 ≤ sell ≤ 16. Only RLfD price ranges is told so.")
 
 
 def test_a_note_names_the_stochastic_methods_whose_gap_is_still_large(written):

@@ -11,7 +11,8 @@ from strategies import make_mdp, random_cost, random_policy
 
 from rlfd_gym import RLfDProblem, guarantee, solve_exact
 from rlfd_gym.beliefs import Ball, Belief, Hull, Intervals, NearPrior, Prices
-from rlfd_gym.problem import examples
+from rlfd_gym.mdp.shaping import Nearest
+from rlfd_gym.problem import coverage, examples
 from rlfd_gym.problem.coverage import covers
 
 KINDS = ["intervals", "ball", "l2", "l1", "weighted l1", "prices", "prices with prior", "hull", "hull with prior"]
@@ -136,6 +137,20 @@ def test_the_answer_is_that_of_a_dense_program_in_the_kernel(kind, seed):
             assert covers(mdp, belief, worst, cost) == (violation <= 0), (share, violation)
 
 
+def test_with_intervals_the_linear_program_says_what_the_closed_forms_say(monkeypatch):
+    answers = []
+    for seed in range(6):
+        mdp, belief, worst = case("intervals", 10 * seed)
+        for share in (0.0, 0.6, 1.0):
+            cost = (1 - share) * belief.prior + share * random_cost(mdp, seed + 7)
+            answer = covers(mdp, belief, worst, cost)
+            with monkeypatch.context() as patched:  # a nearest cost that decides nothing
+                patched.setattr(coverage, "nearest_equivalent", lambda _, c, middle: Nearest(middle, 0.0, 0.0))
+                assert covers(mdp, belief, worst, cost) == answer
+            answers.append(answer)
+    assert 0 < sum(answers) < len(answers)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_opposite_of_what_is_guaranteed_is_not_covered(kind):
     for seed in range(20, 40, 4):
@@ -205,7 +220,7 @@ def test_a_belief_that_excludes_every_positive_factor_covers_nothing():
 
 
 def test_an_unknown_belief_is_refused_by_name():
-    class Elsewhere(NearPrior.__base__):
+    class Elsewhere(Belief):
         def __init__(self):
             self._fill(prior=np.zeros(1), alpha=0.0)
 
