@@ -11,31 +11,39 @@ be. So with probability 1 - η
 
     g(μ_E - μ)  ≥  g(Z̄ - μ) - B √(ln(1/η) / 2N).
 
-**Empirical Bernstein inequality** (Maurer and Pontil, 2009), for beliefs without a penalty that
-have few vertices: the corners of `Prices`, the columns of a `Hull`. There g is the least of a few
-means, <μ_E - μ, c_v> over the vertices c_v. Let V be the policy's value under c_v. Shaping changes
-no improvement, so c_v may be replaced by the policy's advantage, a_v = c_v - Tγᵀ V. Then <μ, a_v> = 0
-and
+**Betting**, for beliefs without a penalty that have few vertices: the corners of `Prices`, the
+columns of a `Hull`. There g is the least of a few means, <μ_E - μ, c_v> over the vertices c_v. Let V
+be the policy's value under c_v. Shaping changes no improvement, so c_v may be replaced by the
+policy's advantage, a_v = c_v - Tγᵀ V. Then <μ, a_v> = 0 and
 
     <μ_E - μ, c_v> = <μ_E, a_v>,
 
 the mean of the numbers x_k = <Z_k, a_v>. They vary less than <Z_k, c_v>: where a trajectory starts
-and what chance does to it is no longer in them, only what the expert chose to do. With their
-variance s² (divided by N - 1), b_v = max a_v - min a_v and m vertices, with probability 1 - η for
-all vertices at once
+and what chance does to it is no longer in them, only what the expert chose to do. They lie between
+the least and the largest entry of a_v; let y_k be x_k on the scale on which these are 0 and 1.
 
-    <μ_E, a_v>  ≥  x̄ - √(2 s² ln(2m/η) / N) - 7 b_v ln(2m/η) / 3(N - 1).
+Somebody who doubts that the mean of y is at most m starts with 1 and bets the share λ_k ≥ 0 of the
+wealth on the k-th number, which multiplies the wealth by 1 + λ_k (y_k - m). The share may depend
+on what came before, and λ_k m < 1, so that the wealth stays positive. If the mean is m, no bet
+gains on average, and by Markov's inequality the wealth is 1/η or more with probability η at most.
+So with probability 1 - η the mean is one of the m at which the wealth stays below 1/η. The wealth
+falls as m grows, which leaves a lower bound (Waudby-Smith and Ramdas, 2024). With
 
-McDiarmid's margin is of the order B/√N, this one of the order s/√N. `safe_bound` takes the better
-of the two, each at η/2; beliefs with many vertices only have McDiarmid's, at η.
+    λ_k = √(2 ln(1/η) / N s²),       at most 0.9/m,
 
-**The bootstrap** resamples the trajectories and takes the η-quantile of g. It is tighter, and
-approximate: its coverage is measured, not proven.
+where s² estimates the variance of y from the first k-1 numbers, its margin is about
+s √(2 ln(1/η) / N), however far apart the costs are. All statements for m vertices at η/m each hold
+together. The trajectories are put in random order first, in case they were sorted by what they
+show.
+
+**The bootstrap** resamples the trajectories and takes the η-quantile of g. Where there are many
+vertices it is much tighter than the safe bound. It is approximate: its coverage is measured, not
+proven.
 
 **Truncated trajectories.** The mass γ^T after the end of a trajectory was not seen. McDiarmid's
 bound and the bootstrap put it on the last state, divided as the demonstrator does there; where
-some action leaves that state, McDiarmid's bound subtracts B times the mass. Bernstein's puts it on
-the pair with the least advantage, of the last state if no action leaves it and of all otherwise.
+some action leaves that state, McDiarmid's bound subtracts B times the mass. The bets put it on the
+pair with the least advantage, of the last state if no action leaves it and of all otherwise.
 """
 
 from __future__ import annotations
@@ -49,9 +57,13 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief
-from rlfd_gym.experts.demonstrations import Demonstrations, absorbing_states, check_timed, demonstrated_pairs
+from rlfd_gym.experts.demonstrations import Demonstrations, absorbing_states, demonstrated_pairs
 from rlfd_gym.mdp.occupancy import policy_of
 from rlfd_gym.mdp.tables import TabularMDP
+
+FIRST_VARIANCE = 0.02  # of numbers in [0, 1], before any is seen
+MOST_LOSS = 0.9  # the largest share of the wealth that one bet can lose
+HALVINGS = 50
 
 
 class Trajectories(NamedTuple):
@@ -67,9 +79,11 @@ class Trajectories(NamedTuple):
     @classmethod
     def of(cls, shown: Demonstrations, mdp: TabularMDP) -> Trajectories:
         """Read the trajectories of demonstrations, or raise an error if they have no times."""
-        check_timed(shown, "trajectory")
-        assert shown.lengths is not None  # `check_timed` has seen to it
-        assert shown.next_states is not None
+        if shown.lengths is None or shown.next_states is None:
+            raise ValueError(
+                "expert has transitions without times, from which no guarantee can be computed; pass trajectories, or "
+                "an occupancy and no confidence"
+            )
         pairs, number = demonstrated_pairs(shown, mdp), len(shown.lengths)
         shape, numbers = (number, mdp.n_pairs), np.arange(number)
         masses, owners = number * shown.weights(mdp.discount), np.repeat(numbers, shown.lengths)
@@ -95,16 +109,52 @@ class Trajectories(NamedTuple):
         return np.asarray(self.seen @ cost + self.tails * after)
 
 
-def safe_bound(shown: Trajectories, policy: FloatArray, belief: Belief, estimate: float, eta: float) -> float:
+def safe_bound(
+    shown: Trajectories,
+    policy: FloatArray,
+    belief: Belief,
+    estimate: float,
+    eta: float,
+    rng: np.random.Generator,
+) -> float:
     """Return a lower bound on the least improvement, with probability 1 - η.
 
-    `estimate` is the least improvement on the mean of the trajectories.
+    `estimate` is the least improvement on the mean of the trajectories, and `rng` draws the order
+    in which bets are made on them.
     """
-    vertices = belief.vertices()
+    mdp, vertices, number = shown.mdp, belief.vertices(), len(shown.tails)
     if vertices is None:
-        return estimate - _mcdiarmid(shown, belief, eta)
-    bounds = _bernstein(shown, policy, belief, vertices, eta / 2), estimate - _mcdiarmid(shown, belief, eta / 2)
-    return max(bounds)
+        return estimate - belief.spread * (math.sqrt(math.log(1 / eta) / (2 * number)) + shown.unknown)
+    order, bounds = rng.permutation(number), []
+    for x in vertices:
+        cost = belief.cost(x)
+        advantage = cost - mdp.flow_transpose(mdp.value_of(policy, cost))
+        ends = float(advantage.min()), float(advantage.max())
+        bounds.append(betting_bound(shown.least(advantage)[order], *ends, eta / len(vertices)))
+    return min(bounds)
+
+
+def betting_bound(sample: FloatArray, low: float, high: float, eta: float) -> float:
+    """Return a lower bound on the mean of independent numbers in [low, high].
+
+    It holds with probability 1 - η.
+
+    >>> round(betting_bound(np.array([0.1, 0.2] * 50), low=-1.0, high=1.0, eta=0.05), 3)
+    0.111
+    """
+    if high <= low:
+        return low
+    y, goal = np.clip((sample - low) / (high - low), 0.0, 1.0), math.log(1 / eta)
+    seen = np.arange(2, len(y) + 2)  # the first guess counts as one number
+    means = (0.5 + np.cumsum(y)) / seen
+    variances = (FIRST_VARIANCE + np.cumsum((y - means) ** 2)) / seen
+    bets = np.sqrt(2 * goal / (len(y) * np.concatenate([[FIRST_VARIANCE], variances[:-1]])))
+    least, most = 0.0, 1.0  # the wealth reaches its goal at the first, or it is the least possible mean
+    for _ in range(HALVINGS):
+        m = 0.5 * (least + most)
+        reached = np.log1p(np.minimum(bets, MOST_LOSS / m) * (y - m)).sum() >= goal
+        least, most = (m, most) if reached else (least, m)
+    return low + (high - low) * least
 
 
 def bootstrap(
@@ -119,34 +169,3 @@ def bootstrap(
         x = belief.best(d)
         values[b] = belief.penalty(x) + d @ belief.cost(x)
     return values
-
-
-def _mcdiarmid(shown: Trajectories, belief: Belief, eta: float) -> float:
-    """Return the margin of McDiarmid's inequality, and that of the mass that was not seen."""
-    return belief.spread * (math.sqrt(math.log(1 / eta) / (2 * len(shown.tails))) + shown.unknown)
-
-
-def _bernstein(shown: Trajectories, policy: FloatArray, belief: Belief, vertices: FloatArray, eta: float) -> float:
-    """Return the least bound of the empirical Bernstein inequality over the vertices."""
-    mdp, least = shown.mdp, math.inf
-    for x in vertices:
-        cost = belief.cost(x)
-        advantage = cost - mdp.flow_transpose(mdp.value_of(policy, cost))
-        least = min(least, bernstein_bound(shown.least(advantage), float(np.ptp(advantage)), eta / len(vertices)))
-    return least
-
-
-def bernstein_bound(sample: FloatArray, width: float, eta: float) -> float:
-    """Return a lower bound on the mean of independent numbers, with probability 1 - η.
-
-    `width` is how far apart two of the numbers can be. One number alone bounds nothing.
-
-    >>> round(bernstein_bound(np.array([0.1, 0.2] * 500), width=1.0, eta=0.05), 3)
-    0.137
-    """
-    number = len(sample)
-    if number < 2:
-        return -math.inf
-    confidence = math.log(2 / eta)
-    spread = math.sqrt(2 * float(np.var(sample, ddof=1)) * confidence / number)
-    return float(sample.mean()) - spread - 7 * width * confidence / (3 * (number - 1))

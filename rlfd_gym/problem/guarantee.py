@@ -26,8 +26,7 @@ the solution's policy is judged from the MDP's start, as any policy is.
 **From demonstrations, with probability 1 - η.** Let Z̄ be the mean of N independent trajectories'
 discounted counts, none of which was used to learn the policy. Then `estimate` is what follows from
 g(Z̄ - μ), `improvement` from a *safe* bound on g(μ_E - μ) that is proven, and `bootstrap` from
-resampling the trajectories, which is tighter and approximate. `rlfd_gym.problem.confidence` has
-all three.
+resampling the trajectories, which is approximate. `rlfd_gym.problem.confidence` has all three.
 
 **What it does not say.** Nothing about costs outside the belief. Nothing about an improvement that
 the policy was selected for on the same demonstrations. And an improvement below zero is no
@@ -161,7 +160,7 @@ def guarantee(
             the probability `confidence`.
         belief: what is believed about the cost.
         confidence: the probability 1 - η, such as 0.95, with demonstrations.
-        seed: of the bootstrap.
+        seed: of the bootstrap, and of the order in which the safe bound looks at trajectories.
         n_resamples: how many resamples the bootstrap takes.
         cost: for beliefs with a penalty, the learned cost (or mixture, or prices): costs are
             covered up to its penalty. By default it is the belief's best answer to the policy.
@@ -197,10 +196,12 @@ def guarantee(
     sample = Trajectories.of(shown, mdp)
     d = np.asarray(sample.each.mean(axis=0)).ravel() - occupancy
     x, estimate = _worst(belief, d, learned)
-    improvement = safe_bound(sample, own, belief, estimate, eta)
+    improvement = safe_bound(sample, own, belief, estimate, eta, rng)
     resampled = bootstrap(sample, occupancy, belief, _checks.integer("n_resamples", n_resamples, 1), rng)
     number, margin = len(sample.tails), estimate - improvement
     why = f"with {number} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
+    if estimate <= 0:
+        why = f"on these {number} trajectories the policy is {-estimate:.2g} worse than the expert under the worst cost"
     return Guarantee(
         improvement=improvement,
         worst_cost=belief.cost(x),

@@ -12,7 +12,7 @@ from rlfd_gym import RLfDProblem, TabularMDP, demonstrate, guarantee, solve_exac
 from rlfd_gym.beliefs import Hull, Intervals, Prices
 from rlfd_gym.experts.demonstrations import read_demonstrations
 from rlfd_gym.problem import examples
-from rlfd_gym.problem.confidence import Trajectories, bernstein_bound, safe_bound
+from rlfd_gym.problem.confidence import Trajectories, betting_bound
 
 
 def shop():
@@ -27,22 +27,45 @@ def draws(mdp, expert, number, seed, tail=1e-4):
     return demonstrate(mdp, mdp.policy_of(expert), number, mdp.horizon(tail), seed)
 
 
-def test_the_bernstein_bound_holds_where_the_normal_approximation_does_not():
-    # Rare large numbers: most samples have seen none, and a normal margin is then zero.
+def test_the_betting_bound_holds_where_the_normal_approximation_does_not():
+    # Rare small numbers: most samples have seen none, and a normal margin is then zero.
     rng, number, chance = np.random.default_rng(0), 60, 0.01
-    samples = 1.0 - (rng.random((4000, number)) < chance)
-    bounds = np.array([bernstein_bound(sample, 1.0, 0.05) for sample in samples])
+    samples = 1.0 - (rng.random((1000, number)) < chance)
+    bounds = np.array([betting_bound(sample, 0.0, 1.0, 0.05) for sample in samples])
     normal = samples.mean(axis=1) - 1.645 * samples.std(axis=1, ddof=1) / math.sqrt(number)
     assert np.mean(bounds <= 1 - chance) >= 0.95
     assert np.mean(normal <= 1 - chance) < 0.7
 
 
-def test_the_bernstein_bound_has_the_stated_margin():
-    sample = np.array([0.1, 0.5, 0.3, 0.9])
-    confidence = math.log(2 / 0.1)
-    margin = math.sqrt(2 * sample.var(ddof=1) * confidence / 4) + 7 * 2.0 * confidence / (3 * 3)
-    assert bernstein_bound(sample, 2.0, 0.1) == pytest.approx(sample.mean() - margin, rel=1e-12)
-    assert bernstein_bound(sample[:1], 2.0, 0.1) == -math.inf
+@pytest.mark.parametrize("shape", [(0.5, 0.5), (8, 1), (1, 8), (50, 50)])
+def test_the_betting_bound_holds_for_numbers_of_many_shapes(shape):
+    rng = np.random.default_rng(1)
+    samples = 3.0 * rng.beta(*shape, size=(500, 30)) - 2.0
+    bounds = np.array([betting_bound(sample, -2.0, 1.0, 0.1) for sample in samples])
+    assert np.mean(bounds <= 3.0 * shape[0] / sum(shape) - 2.0) >= 0.9
+
+
+def test_at_the_betting_bound_the_wealth_just_reaches_its_goal():
+    # The game once more, bet by bet, with nothing but what came before.
+    sample, eta = np.random.default_rng(2).uniform(-0.5, 1.5, size=40), 0.05
+
+    def wealth(bound):
+        m, seen, total, squares, money = (bound + 1) / 3, 0.5, 1, 0.02, 1.0
+        for x in (sample + 1) / 3:
+            share = min(math.sqrt(2 * math.log(1 / eta) / (40 * squares / total)), 0.9 / m)
+            money *= 1 + share * (x - m)
+            seen, total = seen + x, total + 1
+            squares += (x - seen / total) ** 2
+        return money
+
+    bound = betting_bound(sample, -1.0, 2.0, eta)
+    assert wealth(bound) == pytest.approx(1 / eta, rel=1e-6)
+    assert wealth(bound - 0.01) > 1 / eta > wealth(bound + 0.01)
+
+
+def test_few_or_equal_numbers_leave_the_least_that_is_possible():
+    assert betting_bound(np.array([0.9]), -1.0, 1.0, 0.05) == -1.0
+    assert betting_bound(np.array([0.3, 0.3]), 0.3, 0.3, 0.05) == 0.3
 
 
 def test_the_experts_mean_advantage_is_its_improvement():
@@ -54,24 +77,34 @@ def test_the_experts_mean_advantage_is_its_improvement():
         assert expert @ advantage == pytest.approx(improvement, abs=1e-12)
 
 
-@pytest.mark.parametrize("number", [20, 100])
-def test_safe_statements_about_prices_hold(number):
+@pytest.mark.parametrize(("number", "sort"), [(20, False), (100, True)], ids=["20 as drawn", "100 sorted by cost"])
+def test_safe_statements_about_prices_hold(number, sort):
     mdp, expert, belief, policy = shop()
-    truth = guarantee(mdp, policy, expert, belief).improvement
-    said = [
-        guarantee(mdp, policy, draws(mdp, expert, number, seed), belief, 0.95, n_resamples=1).improvement
-        for seed in range(40)
-    ]
-    assert np.mean(np.array(said) <= truth) >= 0.95
+    truth = guarantee(mdp, policy, expert, belief)
+    costs = mdp.table(truth.worst_cost, 0.0)
+    said = []
+    for seed in range(40):
+        shown = draws(mdp, expert, number, seed)
+        if sort:
+            shown.sort(key=lambda one: costs[one.obs[:-1], one.acts].sum())
+        said.append(guarantee(mdp, policy, shown, belief, 0.95, seed=seed, n_resamples=1).improvement)
+    assert np.mean(np.array(said) <= truth.improvement) >= 0.95
 
 
 def test_few_vertices_make_the_safe_bound_much_tighter():
     mdp, expert, belief, policy = shop()
-    shown = draws(mdp, expert, 500, seed=3)
-    said = guarantee(mdp, policy, shown, belief, 0.95, n_resamples=1)
-    mcdiarmid = belief.spread * math.sqrt(math.log(1 / 0.05) / 1000)
-    assert 0.06 < said.improvement < 0.0872  # what is certain for the exact expert
-    assert said.estimate - said.improvement < 0.3 * mcdiarmid
+    said = guarantee(mdp, policy, draws(mdp, expert, 100, seed=3), belief, 0.95, n_resamples=1)
+    mcdiarmid = belief.spread * math.sqrt(math.log(1 / 0.05) / 200)
+    assert 0.07 < said.improvement < 0.0872  # what is certain for the exact expert
+    assert said.estimate - said.improvement < 0.1 * mcdiarmid
+
+
+def test_if_the_trajectories_show_nothing_better_the_reason_says_so():
+    mdp, expert, belief, _ = shop()
+    shown = draws(mdp, expert, 50, seed=0)
+    said = guarantee(mdp, mdp.uniform_policy(), shown, belief, 0.95, n_resamples=1)
+    assert not said
+    assert "on these 50 trajectories the policy is" in said.reason
 
 
 def test_other_beliefs_keep_mcdiarmids_margin():
@@ -83,14 +116,6 @@ def test_other_beliefs_keep_mcdiarmids_margin():
     unknown = mdp.discount ** mdp.horizon(1e-4)
     margin = belief.spread * (math.sqrt(math.log(10) / 100) + unknown)
     assert said.improvement == pytest.approx(said.estimate - margin, abs=1e-12)
-
-
-def test_few_trajectories_fall_back_on_mcdiarmid_at_half_the_risk():
-    mdp, expert, belief, policy = shop()
-    shown = draws(mdp, expert, 3, seed=0)
-    sample = Trajectories.of(read_demonstrations(shown), mdp)
-    margin = belief.spread * (math.sqrt(math.log(2 / 0.05) / 6) + sample.unknown)
-    assert safe_bound(sample, policy, belief, 0.1, 0.05) == pytest.approx(0.1 - margin, abs=1e-12)
 
 
 def test_a_hull_of_the_corners_promises_what_the_prices_do():
