@@ -57,7 +57,7 @@ class Belief(_checks.Locked, ABC):
 
     prior: FloatArray = field(repr=False)
     alpha: float
-    scale: CostScale | None = None
+    scale: CostScale | None = field(default=None, kw_only=True)
 
     def with_alpha(self: SomeBelief, alpha: float) -> SomeBelief:
         """Return the same belief with another α."""

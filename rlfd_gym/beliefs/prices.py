@@ -130,8 +130,8 @@ class Prices(Belief):
             if low > high:
                 raise ValueError(f"{name} must be a range (low, high) with low ≤ high, got {given!r}")
             ends.append((low, high))
-        low, high = np.array(ends).reshape(-1, 2).T
-        return cls(features, low, high, names=tuple(ranges), **options)
+        lows, highs = np.array(ends).reshape(-1, 2).T
+        return cls(features, lows, highs, names=tuple(ranges), **options)
 
     def with_alpha(self, alpha: float) -> Prices:
         """Return the same belief with another α."""

@@ -177,7 +177,9 @@ def guarantee(
         (0.0872, {'order': 5.0, 'holding': 3.0, 'sell': 13.0})
     """
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
-    belief = _checks.instance("belief", belief, Belief).over(mdp)
+    if not isinstance(belief, Belief):
+        raise TypeError(f"belief must be a Belief of rlfd_gym.beliefs, got {type(belief).__name__}")
+    belief = belief.over(mdp)
     occupancy = mdp.occupancy_of(policy)
     own, rng = mdp.pairs(policy, "policy"), _checks.generator("seed", seed)
     learned = None if cost is None else coordinates(mdp, belief, cost)

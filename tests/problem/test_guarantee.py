@@ -378,7 +378,7 @@ def test_both_bounds_cover_the_truth_in_a_larger_study():
     ("changes", "error", "message"),
     [
         ({"confidence": 0.95}, ValueError, r"confidence is 0.95, but expert is an occupancy"),
-        ({"belief": "prices"}, TypeError, "belief must be a Belief, got str"),
+        ({"belief": "prices"}, TypeError, "belief must be a Belief of rlfd_gym.beliefs, got str"),
         ({"mdp": None}, TypeError, "mdp must be a TabularMDP, got NoneType"),
         ({"expert": np.full(5, 0.3)}, ValueError, "expert must sum to 1"),
         ({"expert": np.full(4, 0.25)}, ValueError, r"expert has shape \(4,\), expected \(5,\)"),
