@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import believed_problem, make_mdp, random_basis, random_cost, random_policy, seeds
+from strategies import believed_problem, make_mdp, random_cost, random_policy, seeds
 
 from rlfd_gym import CostScale, RLfDProblem, TabularMDP, guarantee, solve_exact
 from rlfd_gym.beliefs import Ball, Hull, Intervals, NearPrior, Prices
@@ -288,11 +288,11 @@ def until_the_end(mdp, policy, number, seed, n_steps=60):
     return shown
 
 
-def test_the_margin_is_that_of_the_formula():
+def test_the_margin_of_a_belief_with_many_vertices_is_that_of_the_formula():
     mdp = make_mdp(5, 4, 2, 0.5)
     shown = demonstrate(mdp, random_policy(mdp, 1), 30, 12, seed=0)
-    belief = Prices(random_basis(mdp.n_pairs, 2), [0.1, 0.2], [0.3, 0.9])
-    low, high = belief.ends()
+    low, high = np.linspace(-0.5, 0.1, mdp.n_pairs), np.linspace(-0.4, 0.8, mdp.n_pairs)
+    belief = Intervals(low, high)
     promise = guarantee(mdp, mdp.uniform_policy(), shown, belief, confidence=0.9)
     margin = (high.max() - low.min()) * (np.sqrt(np.log(10) / 60) + 0.5**12)
     assert promise.estimate - promise.improvement == pytest.approx(margin, rel=1e-9)
@@ -319,7 +319,7 @@ def test_one_trajectory_is_enough_for_a_statement_and_not_for_a_guarantee():
     assert promise.bootstrap == pytest.approx(promise.estimate)
     assert not promise
     assert str(promise).startswith("Nothing is guaranteed with probability 0.95 for every cost in the given intervals")
-    assert "with 1 trajectories the margin is" in promise.reason
+    assert "on these 1 trajectories the policy is" in promise.reason
 
 
 def test_the_same_seed_gives_the_same_bootstrap_and_another_another():
