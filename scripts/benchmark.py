@@ -26,7 +26,8 @@ from plain_smd import plain_smd
 
 from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_smd
 from rlfd_gym.baselines import HullProblem
-from rlfd_gym.envs import TabularEnv, WindyGridworldEnv
+from rlfd_gym.beliefs import Intervals, Prices
+from rlfd_gym.envs import InventoryEnv, TabularEnv, WindyGridworldEnv
 from rlfd_gym.report import run_script
 
 
@@ -361,6 +362,72 @@ def exact_large() -> Iterator[Line]:
     )
 
 
+def beliefs() -> Iterator[Line]:
+    """Time `solve_exact` with ranges of prices and with intervals.
+
+    The baselines are one forward problem of the same size, and HiGHS on the forward problem.
+    """
+    shop = _unwrapped("rlfd_gym/Inventory-v0")
+    assert isinstance(shop, InventoryEnv)
+    expert = shop.mdp.optimal(shop.cost_for(5, 8, 15)).occupancy
+    ranges = shop.price_ranges(order=(2.5, 5), holding=(0.3, 3), sell=(13, 16))
+    problem = RLfDProblem(shop.mdp, expert, belief=ranges)
+    a, b = _take_turns(lambda: solve_exact(problem), lambda: solve_exact(problem, "qp"), turns=20)
+    yield Line(
+        "three prices of the inventory, exactly",
+        f"{1e3 * a:.1f} ms",
+        f"HiGHS {1e3 * b:.1f} ms",
+        a / b,
+        "at most 1",
+        a <= b,
+    )
+    for discount in (0.7, 0.95):
+        env = _grid(500, discount)
+        for n_prices in (3, 5):
+            problem = _prices_of(env, n_prices)
+            start = time.perf_counter()
+            solution = solve_exact(problem)
+            seconds, gap = time.perf_counter() - start, solution.duality_gap / solution.lower
+            once, _ = _take_turns(lambda env=env: env.mdp.optimal(env.cost).occupancy, lambda: None, turns=2)
+            yield Line(
+                f"{n_prices} prices, {env.mdp.n_pairs:,} pairs, discount {discount}, gap {gap:.1%}",
+                f"{seconds:.2f} s",
+                f"one plan {once:.2f} s",
+                seconds / once,
+                "at most 15 s, gap at most 1%",
+                seconds <= 15 and gap <= 0.01,
+            )
+    env, problem = _grid(100), _learning_problem(100)
+    problem = problem.with_belief(Intervals(problem.prior - 0.1, problem.prior + 0.1))
+    start = time.perf_counter()
+    solution = solve_exact(problem)
+    seconds = time.perf_counter() - start
+    highs, _ = _take_turns(lambda: env.mdp.optimal(env.cost, method="linear-program"), lambda: None, turns=1)
+    yield Line(
+        f"intervals, {solution.method}, {env.mdp.n_pairs:,} pairs, gap {solution.duality_gap:.0e}",
+        f"{seconds:.2f} s",
+        f"HiGHS forward {highs:.2f} s",
+        seconds / highs,
+        "at most 10 s",
+        seconds <= 10,
+    )
+
+
+def _prices_of(env: WindyGridworldEnv, number: int) -> RLfDProblem:
+    """Return a problem with the costs of obstacles, goals and free cells as prices.
+
+    Of five prices, those of obstacles and of goals differ between the two halves of the grid. The
+    expert goes by prices of its own.
+    """
+    cells, left = env.cells.ravel()[env.mdp.pair_states], env.mdp.pair_states % env.width < env.width // 2
+    kinds = {3: [cells == 1, cells == -1], 5: [half & (cells == kind) for kind in (1, -1) for half in (left, ~left)]}
+    features = np.column_stack([*kinds[number], cells == 0]).astype(np.float64)
+    truth = np.array({3: [1, -1, 0], 5: [1, 1, -1, -1, 0]}[number], dtype=np.float64)
+    own = truth + np.random.default_rng(0).normal(0, 0.3, number)
+    expert = noisy_expert(env.mdp, features @ own, 0.3)
+    return RLfDProblem(env.mdp, expert, belief=Prices(features, truth - 0.3, truth + 0.3))
+
+
 def _take_turns(first: Callable[[], object], second: Callable[[], object], turns: int) -> tuple[float, float]:
     """Return the best time of each function, in seconds, over alternating turns."""
     times: tuple[list[float], list[float]] = ([], [])
@@ -393,6 +460,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "path": path,
     "exact": exact,
     "exact-large": exact_large,
+    "beliefs": beliefs,
 }
 
 

@@ -17,10 +17,10 @@ def pull(problem: RLfDProblem, cost, prior):
     return 2 * problem.alpha * (cost - prior)
 
 
-def descend(x, g_c, eta, basis):
-    """Take the step for c on the box, or the step for w on the hull of a basis."""
+def descend(x, g_c, eta, basis, low=-1, high=1):
+    """Take the step for c on the box or on intervals, or the step for w on the hull of a basis."""
     if basis is None:
-        return np.clip(x - eta * g_c, -1, 1)
+        return np.clip(x - eta * g_c, low, high)
     x = x * np.exp(-eta * (basis.T @ g_c))
     return x / x.sum()
 

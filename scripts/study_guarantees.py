@@ -39,7 +39,7 @@ from rlfd_gym import (
 )
 from rlfd_gym.beliefs import Belief, Intervals, NearPrior, Prices
 from rlfd_gym.problem import examples
-from rlfd_gym.report import plots, write, write_csv
+from rlfd_gym.report import check_folder, plots, run_script, write, write_csv
 from rlfd_gym.report.guarantees import improvement_by_width, plot_price_map, plot_widths
 
 if TYPE_CHECKING:
@@ -154,6 +154,10 @@ def parse() -> Options:
     parser.add_argument("--out", type=Path, default=Path("results/guarantees"), help="output folder")
     parser.add_argument("--docs", type=Path, help="a folder with guarantees.md, whose table and figures to rewrite")
     given = parser.parse_args()
+    try:
+        check_folder(given.out)
+    except ValueError as error:
+        parser.error(str(error))
     if given.draws < 1:
         parser.error(f"--draws must be at least 1, got {given.draws}")
     numbers = TRAJECTORIES[:2] if given.quick else TRAJECTORIES
@@ -251,4 +255,4 @@ def filled(page: str, text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

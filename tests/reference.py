@@ -31,6 +31,7 @@ def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draw
     x, u, mu = (vector.copy() for vector in start)  # x is c, or w
     n = len(mu)
     eta_value = eta if eta_value is None else eta_value
+    ends = problem.belief.ends() if basis is None else ()
     with np.errstate(divide="ignore"):
         log_mu = np.log(mu)
     sums = [np.zeros_like(x), np.zeros_like(u), np.zeros_like(mu)]
@@ -46,7 +47,7 @@ def replay(problem: RLfDProblem, eta: float, eta_mu: float, start, samples, draw
         g_u = np.zeros(len(u))
         for state, change in ((states[j], 1.0), (next_j, -gamma), (states[e], -1.0), (next_e, gamma)):
             g_u[state] += change
-        x = descend(x, g_c, eta, basis)
+        x = descend(x, g_c, eta, basis, *ends)
         u = np.minimum(np.maximum(u - eta_value * g_u / (1 - gamma), -1.0), 1.0)
         log_mu[k] -= eta_mu * g_mu
         log_mu -= log_mu.max()
@@ -63,7 +64,9 @@ def begin(problem: RLfDProblem, point=None):
     """A compiled run at a point, by default a random one; the problem's tables; the point."""
     from rlfd_gym.solvers.smd import records
 
-    point = Point(*random_point(problem, 0)) if point is None else point
+    if point is None:
+        x, value, occupancy = random_point(problem, 0)
+        point = Point(problem.belief.nearest(x), value, occupancy)
     return records.start(problem, point), records.tables_of(problem), point
 
 

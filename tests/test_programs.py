@@ -63,27 +63,27 @@ def test_the_other_process_gives_the_same_answers_to_the_bit(monkeypatch):
 def test_a_deadline_ends_the_other_process_and_the_next_program_starts_a_new_one():
     start = time.monotonic()
     with pytest.raises(_programs.OutOfTime):
-        _programs._run(time.sleep, (60.0,), {}, 1, start + 0.3)
+        _programs.run(time.sleep, (60.0,), {}, 1, start + 0.3)
     assert time.monotonic() - start < 5.0
     assert _programs._here.worker is None
-    assert _programs._run(abs, (-3,), {}, 1, np.inf) == 3
+    assert _programs.run(abs, (-3,), {}, 1, np.inf) == 3
 
 
 def test_a_deadline_that_has_passed_starts_nothing():
     with pytest.raises(_programs.OutOfTime):
-        _programs._run(fails, (), {}, 0, time.monotonic())
+        _programs.run(fails, (), {}, 0, time.monotonic())
 
 
 @pytest.mark.usefixtures("everything_is_large")
 def test_errors_of_the_other_process_are_raised_here_and_its_death_is_named():
     with pytest.raises(ValueError, match="could not convert"):
-        _programs._run(float, ("nothing",), {}, 1, np.inf)
+        _programs.run(float, ("nothing",), {}, 1, np.inf)
     survivor = _programs._here.worker
-    assert _programs._run(abs, (-3,), {}, 1, np.inf) == 3
+    assert _programs.run(abs, (-3,), {}, 1, np.inf) == 3
     assert _programs._here.worker is survivor
     with pytest.raises(RuntimeError, match="ended with exit code 3"):
-        _programs._run(os._exit, (3,), {}, 1, np.inf)
-    assert _programs._run(abs, (-3,), {}, 1, np.inf) == 3
+        _programs.run(os._exit, (3,), {}, 1, np.inf)
+    assert _programs.run(abs, (-3,), {}, 1, np.inf) == 3
 
 
 @pytest.mark.usefixtures("everything_is_large")
@@ -91,7 +91,7 @@ def test_the_other_process_ends_with_the_thread_that_started_it():
     processes = []
 
     def solve() -> None:
-        _programs._run(abs, (-3,), {}, 1, np.inf)
+        _programs.run(abs, (-3,), {}, 1, np.inf)
         processes.append(_programs._here.worker.process)
 
     thread = threading.Thread(target=solve)
@@ -136,9 +136,9 @@ def test_the_other_process_does_not_outlive_one_that_is_killed():
     code = """
 import time
 from rlfd_gym import _programs
-_programs._run(abs, (1,), {}, 10**9, float("inf"))
+_programs.run(abs, (1,), {}, 10**9, float("inf"))
 print(_programs._here.worker.process.pid, flush=True)
-_programs._run(time.sleep, (60,), {}, 10**9, float("inf"))
+_programs.run(time.sleep, (60,), {}, 10**9, float("inf"))
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         other = int(process.stdout.readline())

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._errors import SolverError
 from rlfd_gym.beliefs import Belief
 from rlfd_gym.compare.tasks import signed_cells
 from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
@@ -120,7 +121,7 @@ class Method:
 def _robust(lesson: Lesson) -> Solution:
     """Maximise the guarantee over the task's belief."""
     if lesson.belief is None:
-        raise RuntimeError("the task states no belief about the cost")
+        raise SolverError("the task states no belief about the cost")
     return solve_exact(RLfDProblem(lesson.mdp, lesson.occupancy, belief=lesson.belief))
 
 

@@ -50,6 +50,7 @@ from rlfd_gym.problem.protocol import Point
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers import ball, lp, matrix_free, prices, qp
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate, to_a_percent, to_rounding
+from rlfd_gym.solvers.interior_point import interior_point
 
 METHODS = {
     "NearPrior with norm l2": ("auto", "qp", "matrix-free"),
@@ -187,7 +188,7 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
         return "matrix-free", products, to_a_percent
     if work <= AFFORDABLE_WORK:
         return "qp", qp.improve(best), to_rounding
-    return "matrix-free", products + matrix_free.interior_point(best, to_a_percent), to_a_percent
+    return "matrix-free", products + interior_point(best, to_a_percent), to_a_percent
 
 
 def _solve_near(problem: RLfDProblem, deadline: float) -> Incumbent:

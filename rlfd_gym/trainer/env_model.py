@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from imitation.rewards.reward_nets import RewardNet
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
@@ -95,12 +95,10 @@ class EnvModel:
             values = [values(state, action) for state, action in pairs]
         return self.pairs.pairs(values, name).copy()
 
-    def problem(
-        self, expert: Any, prior: Belief | ArrayLike | None, alpha: float, regulariser: str
-    ) -> RLfDProblem | BlackBoxProblem:
+    def problem(self, expert: Any, prior: Any, alpha: float, regulariser: str) -> RLfDProblem | BlackBoxProblem:
         """Pose the problem, for an occupancy or, without tables, for a `SampledExpert`.
 
-        A belief takes the place of prior, alpha and regulariser; without tables there is none.
+        `prior` is a vector or `None`, or with tables a belief, which has its own α and norm.
         """
         if self.mdp is not None and isinstance(prior, Belief):
             return RLfDProblem(self.mdp, expert, belief=prior)

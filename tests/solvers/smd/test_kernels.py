@@ -12,6 +12,7 @@ from scipy import stats
 from strategies import make_problem, random_point
 
 from rlfd_gym import RLfDProblem, TabularMDP
+from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import Point, examples
 from rlfd_gym.solvers.smd import kernels, records
 from rlfd_gym.solvers.smd.tree import tree_set
@@ -35,6 +36,13 @@ def lone_expert():
     return RLfDProblem(problem.mdp, np.eye(problem.n_pairs)[2], problem.prior, 0.1)
 
 
+def with_intervals(problem, width):
+    """The problem with intervals of that half-width around its prior, two of them without a width."""
+    low, high = problem.prior - width, problem.prior + width
+    low[:2] = high[:2] = problem.prior[:2]
+    return problem.with_belief(Intervals(low, high))
+
+
 CASES = {
     "prior": (lambda: make_problem(1, 4, 3), 1e-2, 1e-2, 60_000),
     "no prior": (lambda: make_problem(2, 4, 3, alpha=0.0), 1e-2, 1e-2, 60_000),
@@ -45,6 +53,8 @@ CASES = {
     "exp out of range": (lambda: make_problem(6, 4, 3), 1e-2, 5.0, 50_000),
     "l1": (lambda: make_problem(14, 4, 3, alpha=0.02, regulariser="l1"), 1e-2, 1e-2, 20_000),
     "l1, steps that hit the box": (lambda: make_problem(15, 4, 3, alpha=0.5, regulariser="l1"), 0.2, 0.1, 20_000),
+    "intervals": (lambda: with_intervals(make_problem(16, 4, 3), 0.3), 1e-2, 1e-2, 20_000),
+    "intervals, steps that hit their ends": (lambda: with_intervals(make_problem(17, 4, 3), 0.05), 0.2, 0.1, 20_000),
     "rows of a hundred": (lambda: make_problem(7, 100, 4, alpha=0.1), 1e-2, 1e-2, 10_000),
 }
 
@@ -183,7 +193,7 @@ def test_the_sampled_step_of_the_cost_is_its_gradient_on_average_and_its_second_
     mean, second = np.zeros(n), 0.0
     for i, j, e in itertools.product(range(n), repeat=3):
         run.pairs["x"] = cost
-        kernels.update_cost(run.pairs, None, 0.0, step, i, j, e)
+        kernels.update_cost(run.pairs, None, None, 0.0, step, i, j, e)
         g = -(run.pairs["x"] - cost) / eta
         chance = mu[j] * problem.expert[e] / n
         mean += chance * g

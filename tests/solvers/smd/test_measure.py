@@ -8,6 +8,7 @@ from reference import begin
 from strategies import hull_of, hull_point, make_problem
 
 from rlfd_gym import solve_smd
+from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import Point, examples
 from rlfd_gym.solvers.smd import kernels, measure, records
 
@@ -39,6 +40,16 @@ def test_on_the_box_the_records_are_the_gap_and_the_change_of_the_averages(alpha
     problem = make_problem(9, 6, 3, alpha=alpha, regulariser=regulariser)
     rows, averages = measured(problem, None, (1e-2, 1e-2), 3000)
     assert len(rows) == 4
+    for row, (before, after) in zip(rows, averages, strict=True):
+        assert row[0] == pytest.approx(problem.duality_gap(*after), abs=1e-10)
+        changes = [np.abs(new - old).sum() for new, old in zip(after, before, strict=True)]
+        assert row[1:] == pytest.approx([*changes, 0.0], abs=1e-11)
+
+
+def test_with_intervals_the_records_are_the_gap_and_the_change_of_the_averages():
+    problem = make_problem(9, 6, 3)
+    problem = problem.with_belief(Intervals(problem.prior - 0.2, problem.prior + 0.1))
+    rows, averages = measured(problem, None, (1e-2, 1e-2), 3000)
     for row, (before, after) in zip(rows, averages, strict=True):
         assert row[0] == pytest.approx(problem.duality_gap(*after), abs=1e-10)
         changes = [np.abs(new - old).sum() for new, old in zip(after, before, strict=True)]

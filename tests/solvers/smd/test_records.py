@@ -9,10 +9,12 @@ import pytest
 from reference import advance, begin
 from strategies import black_box, hull_of, hull_point, make_problem, small_shop
 
+from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import Point
 from rlfd_gym.solvers.smd import records
 
 PROBLEMS = {"l2": make_problem(1), "l1": make_problem(1, regulariser="l1"), "hull": hull_of(make_problem(1))}
+PROBLEMS["intervals"] = PROBLEMS["l2"].with_belief(Intervals(PROBLEMS["l2"].prior - 0.2, PROBLEMS["l2"].prior + 0.1))
 
 
 def started(name: str):
@@ -21,7 +23,8 @@ def started(name: str):
 
 
 def arrays_of(run: records.Run) -> list[np.ndarray]:
-    return [array for array in (*run[:-1], *(run.mixture or ()))]
+    ends = () if run.ends is None else (run.ends,)
+    return [*run[:5], *(run.mixture or ()), *ends]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

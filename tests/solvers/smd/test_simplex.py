@@ -44,7 +44,7 @@ def test_the_sampled_step_of_the_mixture_is_its_gradient_on_average_and_its_seco
     for i, j, e in itertools.product(range(n), repeat=3):
         probability = point.occupancy[j] * hull.expert[e] / n
         fresh = run.mixture._replace(log_weight=np.log(point.x), weight=point.x.copy())
-        kernels.update_cost(run.pairs, fresh, 0.0, step, i, j, e)
+        kernels.update_cost(run.pairs, fresh, None, 0.0, step, i, j, e)
         g = -(fresh.log_weight - np.log(point.x)) / eta
         mean += probability * (g - g.mean())  # constants do not matter
         second += probability * (np.ptp(g) / 2) ** 2
