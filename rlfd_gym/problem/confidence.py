@@ -32,9 +32,9 @@ falls as m grows, which leaves a lower bound (Waudby-Smith and Ramdas, 2024). Wi
     λ_k = √(2 ln(1/η) / N s²),       at most 0.9/m,
 
 where s² estimates the variance of y from the first k-1 numbers, its margin is about
-s √(2 ln(1/η) / N), however far apart the costs are. All statements for m vertices at η/m each hold
-together. The trajectories are put in random order first, in case they were sorted by what they
-show.
+s √(2 ln(1/η) / N) for large N, however far apart the costs are. With K vertices, all statements at
+η/K each hold together with probability 1 - η. The trajectories are put in random order first, in
+case they were sorted by what they show.
 
 **The bootstrap** resamples the trajectories and takes the η-quantile of g. Where there are many
 vertices it is much tighter than the safe bound. It is approximate: its coverage is measured, not
