@@ -76,6 +76,8 @@ class Guarantee:
         estimate: the least improvement on the demonstrations themselves, without any margin.
         bootstrap: the approximate bound at the same confidence by resampling trajectories.
         n_trajectories: how many trajectories were used; 0 for a given occupancy.
+        estimated: whether the given occupancy is only an estimate: it does not start as the MDP
+            does. The statement takes it as it is, and says nothing about its error.
         belief: what is believed about the cost.
         mdp: the MDP.
         policy: the policy that the guarantee is about, over pairs.
@@ -93,6 +95,7 @@ class Guarantee:
     estimate: float | None = None
     bootstrap: float | None = None
     n_trajectories: int = 0
+    estimated: bool = False
 
     def __bool__(self) -> bool:
         """Return whether the policy is guaranteed to be better than the expert."""
@@ -132,7 +135,8 @@ class Guarantee:
         if self.belief.scale is not None:
             amount += f" ({self.money:.4g} in money)"
         least = where or " at worst_cost"
-        return f"At least {amount} better than the expert{sure}, for every cost {self.scope}; least{least}."
+        expert = "expert, taken as it was estimated" if self.estimated else "expert"
+        return f"At least {amount} better than the {expert}{sure}, for every cost {self.scope}; least{least}."
 
     def __repr__(self) -> str:
         """Return the sentence."""
@@ -223,7 +227,7 @@ def guarantee(
 def guarantee_at(problem: RLfDProblem, point: Point, upper: float, lower: float) -> Guarantee:
     """Return the guarantee of a solution's policy, from the solution's point and bounds alone."""
     mdp, belief, policy = problem.mdp, problem.belief, problem.mdp.policy_of(point.occupancy)
-    if np.abs(mdp.flow(problem.expert) - mdp.initial).sum() > SAME_START:
+    if not _starts_as(mdp, problem.expert):
         return _certain(mdp, policy, problem.expert - mdp.occupancy_of(policy), problem.expert, belief, point.x)
     penalty = belief.penalty(point.x)
     improvement = lower - penalty
@@ -251,7 +255,14 @@ def _certain(
     cost, reason = belief.cost(x), ""
     if improvement <= NOTHING * belief.largest:
         reason = _reason(belief, improvement, float(expert @ cost) - mdp.optimal(cost).expected_cost)
-    return Guarantee(improvement, cost, x, belief.scope(x), reason, belief, mdp, policy)
+    return Guarantee(
+        improvement, cost, x, belief.scope(x), reason, belief, mdp, policy, estimated=not _starts_as(mdp, expert)
+    )
+
+
+def _starts_as(mdp: TabularMDP, expert: FloatArray) -> bool:
+    """Return whether an occupancy starts as the MDP does, so that it is that of a policy."""
+    return bool(np.abs(mdp.flow(expert) - mdp.initial).sum() <= SAME_START)
 
 
 def _worst(belief: Belief, d: FloatArray, learned: FloatArray | None) -> tuple[FloatArray, float]:

@@ -61,7 +61,7 @@ METHODS = {
     "Ball": ("auto", "multiplier"),
 }
 QP_PAIRS = 100_000
-LP_PAIRS = 50_000  # with intervals: up to here a linear program takes seconds on a grid
+LP_PAIRS = 20_000  # with intervals: up to here a linear program takes seconds on a grid
 QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20 that a solve needs
 AFFORDABLE_WORK = 1e10  # a minute or two
 
@@ -165,7 +165,10 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
     if isinstance(problem.belief, Intervals):
         if method == "lp" or (method == "auto" and problem.n_pairs <= LP_PAIRS):
             return "lp", lp.improve(best), to_rounding
-        return "matrix-free", matrix_free.improve(best, to_a_percent), to_a_percent
+        products = matrix_free.improve(best, to_a_percent)
+        if method == "auto" and problem.n_pairs <= QP_PAIRS and not (best.keeps(to_a_percent) or best.out_of_time()):
+            return "lp", lp.improve(best), to_rounding
+        return "matrix-free", products, to_a_percent
     if problem.regulariser == "l1" and (method == "lp" or problem.alpha > 0):
         return "lp", lp.improve(best), to_rounding
     if method == "qp":
