@@ -44,9 +44,9 @@ def cloning_network(
         True
     """
     _checks.integer("seed", seed, 0)
-    batches = _checks.integer("n_batches", n_batches, 1)
+    batches = _checks.integer("n_batches", n_batches, 1, _checks.MOST_STEPS)
     rng = np.random.default_rng(seed)
-    shown = shown_transitions(mdp, expert, _checks.integer("n_samples", n_samples, 1), rng)
+    shown = shown_transitions(mdp, expert, _checks.integer("n_samples", n_samples, 1, _checks.MOST_STATES), rng)
     with contained(seed):
         trainer = BC(
             observation_space=spaces.Discrete(mdp.n_states),

@@ -59,8 +59,10 @@ def gail(
         'gail'
     """
     _checks.integer("seed", seed, 0)
-    steps = _checks.integer("n_timesteps", n_timesteps, ROUND)
-    shown = shown_transitions(mdp, expert, _checks.integer("n_samples", n_samples, 1), np.random.default_rng(seed))
+    steps = _checks.integer("n_timesteps", n_timesteps, ROUND, _checks.MOST_STEPS)
+    shown = shown_transitions(
+        mdp, expert, _checks.integer("n_samples", n_samples, 1, _checks.MOST_STATES), np.random.default_rng(seed)
+    )
     with contained(seed), tempfile.TemporaryDirectory() as folder:
         venv = DummyVecEnv([lambda: _Simulation(mdp)] * ENVIRONMENTS)
         venv.seed(seed)

@@ -81,7 +81,7 @@ def mce_irl(
         True
     """
     mu_e = expert_occupancy(mdp, expert)
-    steps = _checks.integer("n_iterations", n_iterations, 1)
+    steps = _checks.integer("n_iterations", n_iterations, 1, _checks.MOST_STEPS)
     rate = _checks.number("learning_rate", learning_rate, 0.0, np.inf, open_ends=True)
     goal = _checks.number("tolerance", tolerance, 0.0)
     given = None if basis is None else check_basis(basis, mdp.n_pairs, box=False)

@@ -57,7 +57,7 @@ def mwal(mdp: TabularMDP, expert: Any, basis: ArrayLike, *, n_iterations: int = 
     """
     mu_e = expert_occupancy(mdp, expert)
     c = check_basis(basis, mdp.n_pairs)
-    steps = _checks.integer("n_iterations", n_iterations, 1)
+    steps = _checks.integer("n_iterations", n_iterations, 1, _checks.MOST_STEPS)
     rate = np.log(c.shape[1]) / steps
     log_beta = -np.log1p(np.sqrt(2 * rate))
     target = c.T @ mu_e

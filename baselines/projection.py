@@ -74,7 +74,7 @@ def projection(
     mu_e = expert_occupancy(mdp, expert)
     c = check_basis(basis, mdp.n_pairs, box=False)
     tolerance = _checks.number("epsilon", epsilon, 0.0)
-    limit = _checks.integer("n_iterations", n_iterations, 1)
+    limit = _checks.integer("n_iterations", n_iterations, 1, _checks.MOST_STEPS)
     target = c.T @ mu_e
     found = [mdp.occupancy_of(mdp.uniform_policy())]
     nearest, weights, lower = c.T @ found[0], np.zeros(c.shape[1]), 0.0

@@ -26,6 +26,7 @@ from rlfd_gym.envs.tabular import TabularEnv
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.tables import TabularMDP
 
+LARGEST = 10_000  # of the inventories; there are as many pairs as half its square
 EXPECTED_SALES = ("exact", "truncated")
 NEGLIGIBLE = 1e-20  # far below rounding: omitting such demands keeps large tables sparse
 
@@ -115,7 +116,7 @@ class InventoryEnv(TabularEnv):
         render_mode: str | None = None,
     ) -> None:
         """Build the tables."""
-        self.max_inventory = m = _checks.integer("max_inventory", max_inventory, 1)
+        self.max_inventory = m = _checks.integer("max_inventory", max_inventory, 1, LARGEST)
         self.demand_mean = _checks.number("demand_mean", demand_mean, 0.0)
         self.limit_orders = _checks.flag("limit_orders", limit_orders)
         self.parameters = _prices(order_cost, holding_cost, sell_price)

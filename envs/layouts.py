@@ -24,13 +24,20 @@ def paper_layout(height: int, width: int) -> tuple[Cells, Cells]:
     >>> obstacles[0], obstacles[-1], goals[-1]
     ((5, 0), (5, 7), (9, 7))
     """
-    rows, columns = _checks.integer("height", height, 1), range(int(_checks.integer("width", width, 1) / 1.2))
+    rows, width = grid_size(height, width)
+    columns = range(int(width / 1.2))
     if rows < 3 or width < 2:
         raise ValueError(
             f"height, width: the paper's layout needs at least 3 rows and 2 columns, got {height} x {width}; "
             "give obstacles and goals"
         )
     return [(height // 2, c) for c in columns], [(height - 1, c) for c in columns]
+
+
+def grid_size(height: int, width: int) -> tuple[int, int]:
+    """Return the size of a grid, which has as many cells as a table may have states."""
+    rows = _checks.integer("height", height, 1, _checks.MOST_STATES)
+    return rows, _checks.integer("width", width, 1, _checks.MOST_STATES // rows)
 
 
 def random_layout(
@@ -45,7 +52,8 @@ def random_layout(
     >>> len(obstacles), len(goals)
     (5, 2)
     """
-    n_cells = _checks.integer("height", height, 1) * _checks.integer("width", width, 1)
+    height, width = grid_size(height, width)
+    n_cells = height * width
     rng = _checks.generator("seed", seed)
     n_obstacles = max(1, round(_checks.number("obstacle_share", obstacle_share, 0.0, 1.0) * n_cells))
     n_goals = max(1, round(_checks.number("goal_share", goal_share, 0.0, 1.0) * n_cells))

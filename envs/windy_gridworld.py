@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs.prices import Prices, Range
-from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, paper_layout, random_layout
+from rlfd_gym.envs.layouts import FREE, GOAL, OBSTACLE, Cells, ascii_layout, grid_size, paper_layout, random_layout
 from rlfd_gym.envs.rendering import draw_grid
 from rlfd_gym.envs.tabular import TabularEnv
 from rlfd_gym.mdp.tables import TabularMDP
@@ -231,8 +231,7 @@ def _layout(
             if given is not None and given != found:
                 raise ValueError(f"{name} is {given}, but ascii_map has {found}; leave {name} out")
         return rows, columns, obstacles, goals
-    rows = 10 if height is None else _checks.integer("height", height, 1)
-    columns = 10 if width is None else _checks.integer("width", width, 1)
+    rows, columns = grid_size(10 if height is None else height, 10 if width is None else width)
     if by_cells:
         return rows, columns, [] if obstacles is None else obstacles, [] if goals is None else goals
     if layout_seed is not None:

@@ -26,6 +26,11 @@ ROUNDING = 1e-12
 # The largest size of a cost, a value or a setting: squares and products of such numbers are finite.
 LARGEST = 1e50
 LARGEST_INTEGER = 2**63 - 1
+# No table has more states or actions, no loop more steps (a week at the fastest kernel's pace), and nothing that
+# solves each time is repeated more often: numbers beyond these are mistakes, which would never return.
+MOST_STATES = 10**8
+MOST_STEPS = 10**13
+MOST_TIMES = 10**6
 NO_NUMBER = (bool, np.bool_, np.timedelta64)  # although Python or NumPy counts them as integers
 MAX = float(np.finfo(np.float64).max)
 

@@ -86,7 +86,9 @@ def run(name: str, tries: str, limit: float = LIMIT) -> Result:
         command = [sys.executable, str(TRIALS), name, folder]
         environment = {**os.environ, "PYTHONPATH": str(TRIALS.parent)}
         try:
-            process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
+            process = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit
+            )
             outcome = json.loads(process.stdout.splitlines()[-1])
         except subprocess.TimeoutExpired:
             outcome = {"tried": 0, "came": {}, "failures": [f"not finished after {limit:.0f} s"]}

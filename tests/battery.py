@@ -57,13 +57,15 @@ class Argument:
 class Call:
     """A valid call of a public function.
 
-    `untried` are parameters without bad values, and why; `may_be_nan` says why a result may hold NaN.
+    `untried` are parameters without bad values, and why; `may_be_nan` says why a result may hold NaN;
+    `trains` that even the valid call takes seconds.
     """
 
     function: Callable[..., Any]
     arguments: Mapping[str, Argument]
     untried: Mapping[str, str] = field(default_factory=dict)
     may_be_nan: str = ""
+    trains: bool = False
 
 
 @dataclass
@@ -228,15 +230,19 @@ def integer(*outside: int) -> Callable[[Any], dict[str, Any]]:
     """What is bad about a count; `outside` are values out of its range."""
 
     def bad(_: Any) -> dict[str, Any]:
-        return number()(None) | {"a float": 2.0, "a fraction": 0.7, "10**30": 10**30} | {str(x): x for x in outside}
+        return (
+            number()(None)
+            | {"a float": 2.0, "a fraction": 0.7, "10**30": 10**30, "the largest int": 2**63 - 1}
+            | {str(x): x for x in outside}
+        )
 
     return bad
 
 
 def seed(_: Any) -> dict[str, Any]:
     """What is bad about a seed, which may be of any size."""
-    sizes = ("a huge int",)
-    return {k: x for k, x in integer(-1)(None).items() if k not in sizes and k != "10**30"}
+    sizes = ("a huge int", "10**30", "the largest int")
+    return {k: x for k, x in integer(-1)(None).items() if k not in sizes}
 
 
 def name(_: Any) -> dict[str, Any]:
@@ -378,9 +384,17 @@ def path(_: Any) -> dict[str, Any]:
 def run(calls: Mapping[str, Call]) -> Counts:
     """Try every bad value in every argument of the calls."""
     counts = Counts()
+    warm_up(calls)
     for where, outcome in outcomes(calls):
         counts.add(outcome, where)
     return counts
+
+
+def warm_up(calls: Mapping[str, Call]) -> None:
+    """Make every valid call that takes no training, so that no kernel's compilation is taken for a hang."""
+    for call in calls.values():
+        if not call.trains:
+            call.function(**{key: entry.valid for key, entry in call.arguments.items()})
 
 
 def outcomes(calls: Mapping[str, Call]) -> Iterator[tuple[str, str]]:
@@ -479,7 +493,7 @@ def _at_most(seconds: float) -> Iterator[None]:
 
 DTYPES = ("f2", "f4", "f8", "g", "i1", "i4", "i8", "u1", "u8", "c8", "c16", "?", "U8", "S8", "O", "M8[D]", "m8[s]")
 SPECIAL = (
-    *(np.nan, np.inf, -np.inf, 1e308, -1e308, 1e51, 5e-324, -1e-16, -1e-9, 0.7, -1, 0, 1, 2**63, 2**64),
+    *(np.nan, np.inf, -np.inf, 1e308, -1e308, 1e51, 5e-324, -1e-16, -1e-9, 0.7, -1, 0, 1, 2**63 - 1, 2**63, 2**64),
     *(10**30, True, None, "1", "nan", b"1", 1j, Fraction(1, 3), Decimal(1), np.datetime64("NaT"), ...),
 )
 
@@ -487,6 +501,7 @@ SPECIAL = (
 def run_generated(calls: Mapping[str, Call], n_cases: int, seed: int) -> Counts:
     """Try random values in random arguments: each must be refused by name or give a finite result."""
     rng = np.random.default_rng(seed)
+    warm_up(calls)
     places = [(name_, argument) for name_, call in calls.items() for argument in call.arguments]
     counts = Counts()
     for number_ in range(n_cases):

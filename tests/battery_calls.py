@@ -321,7 +321,9 @@ def calls() -> dict[str, Call]:
         "Problem.second_moments": at(problem.second_moments, bound=bound),
         "Problem.step_sizes": at(problem.step_sizes, epsilon=epsilon, bound=bound),
         "Problem.iterations": at(problem.iterations, epsilon=epsilon, bound=bound),
-        "Problem.accuracy": at(problem.accuracy, n_iterations=count, bound=bound),
+        "Problem.accuracy": at(
+            problem.accuracy, n_iterations=arg(5, bad.integer(0, -1), the_largest_int="a formula"), bound=bound
+        ),
         "Problem.start": at(problem.start, rng=generator, uniform=arg(True, bad.flag)),
         "Problem.step_sizes, on a hull": at(hull.step_sizes, epsilon=epsilon, bound=bound),
         "Problem.iterations, on a hull": at(hull.iterations, epsilon=epsilon, bound=bound),
@@ -377,12 +379,12 @@ def calls() -> dict[str, Call]:
             step_size=arg(0.01, step_size, None_="the theorem's"),
             epsilon=arg(None, bad.number(0.0, -1.0), None_="n_iterations says it"),
             n_runs=arg(1, bad.integer(0, -1)),
-            n_jobs=arg(1, bad.integer(0)),
+            n_jobs=arg(1, bad.integer(0), the_largest_int="at most one for each run"),
             seed=seed,
-            record_every=arg(2, bad.integer(0, -1), None_="no records"),
+            record_every=arg(2, bad.integer(0, -1), None_="no records", the_largest_int="the end comes first"),
             bound=bound,
             initial=arg(None, bad.own, None_="from the start"),
-            callback_every=arg(2, bad.integer(0, -1), None_="at the end"),
+            callback_every=arg(2, bad.integer(0, -1), None_="at the end", the_largest_int="the end comes first"),
         ),
         "rlfd_gym.solve_reweighted": at(
             rlfd_gym.solve_reweighted,
@@ -520,7 +522,7 @@ def calls() -> dict[str, Call]:
             report.half_width,
             may_be_nan="a single value has no interval",
             std=Argument(np.array([0.5, 0.25]), bad.numbers, SHAPE | NOTHING),
-            n=arg(3, bad.integer(-1)),
+            n=arg(3, bad.integer(-1), the_largest_int="a formula"),
             ddof=arg(1, bad.integer(-1, 2)),
         ),
         "report.mean_and_margin": at(
@@ -671,11 +673,12 @@ def calls_with_imitation() -> dict[str, Call]:
 
     return {
         "baselines.cloning_network": Call(
-            baselines.cloning_network, common | {"n_batches": count, "n_samples": count, "seed": seed}
+            baselines.cloning_network, common | {"n_batches": count, "n_samples": count, "seed": seed}, trains=True
         ),
         "baselines.gail": Call(
             baselines.gail,
             common | {"n_timesteps": arg(2048, bad.integer(0, 1)), "n_samples": count, "seed": seed},
+            trains=True,
         ),
         "baselines.mce_irl": Call(
             baselines.mce_irl,
@@ -687,6 +690,7 @@ def calls_with_imitation() -> dict[str, Call]:
                 "tolerance": arg(0.1, bad.number(-1.0)),
             },
             may_be_nan="it has no bounds",
+            trains=True,
         ),
         "trainer.TablePolicy": Call(
             table_policy,
@@ -710,7 +714,7 @@ def calls_with_imitation() -> dict[str, Call]:
                     "exact", bad.name, a_function="any function may solve", a_class="a class is called", None_=DEFAULT
                 ),
                 "n_runs": count,
-                "n_jobs": arg(1, bad.integer(0)),
+                "n_jobs": arg(1, bad.integer(0), the_largest_int="at most one for each run"),
                 "policy_kind": arg("occupancy", bad.name),
                 "discounting": arg("none", bad.name),
                 "allow_variable_horizon": arg(False, bad.flag),

@@ -27,10 +27,10 @@ from pathlib import Path
 
 import numpy as np
 
-BATCH = 250
+BATCH = 2_000  # files for one process: importing torch takes longer than loading hundreds
 MEMORY = 2**30  # what a load may take on top of the libraries
 SECONDS = 30  # for one file
-BOMB = 3 * 2**29  # bytes of zeros, which compress to a thousandth
+BOMB = 9 * 2**27  # bytes of zeros, which compress to a thousandth
 TRAINERS = ("smd", "exact", "rule", "simulator", "function", "untrained")
 SEEDS = (*TRAINERS, "policy", "reward")
 

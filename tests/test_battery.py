@@ -104,18 +104,9 @@ def test_bad_values_are_refused_by_name_or_accepted_as_documented(calls):
     assert counts.named + counts.accepted == counts.cases
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_generated_values_are_refused_by_name_or_give_finite_results(calls, seed):
-    counts = battery.run_generated(calls, n_cases=5000, seed=seed)
-    assert not counts.failures, "\n".join(counts.failures)
-
-
 @pytest.mark.needs_imitation
 def test_bad_values_are_refused_by_what_needs_imitation():
     calls = battery_calls.calls_with_imitation()
-    for name in ("trainer.TablePolicy", "trainer.TableRewardNet", "rlfd_gym.RLfDTrainer"):  # the others train
-        calls[name].function(**{key: argument.valid for key, argument in calls[name].arguments.items()})
     counts = battery.run(calls)
     assert not counts.failures, "\n".join(counts.failures)
     assert counts.cases > 500

@@ -74,31 +74,6 @@ def test_strays_are_removed_once_they_are_old_and_their_writer_is_dead(tmp_path)
     assert not held.exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "first", [None, kill_files.set_of("o"), kill_files.plain_files], ids=["nothing", "a set", "plain files"]
-)
-def test_a_set_is_replaced_as_a_whole_wherever_its_writer_is_killed(tmp_path, first):
-    counts = kill_files.killed_at_every_step(tmp_path, first)
-    assert counts.broken == []
-    assert min(counts.old, counts.new) > 3
-    assert counts.old + counts.new == counts.tried
-
-
-@pytest.mark.slow
-def test_kills_at_random_moments_leave_one_whole_set(tmp_path):
-    counts = kill_files.killed_at_random(tmp_path, 100)
-    assert counts.broken == []
-    assert min(counts.old, counts.new) > 10
-
-
-@pytest.mark.slow
-def test_kills_of_a_report_leave_one_whole_report(tmp_path):
-    pytest.importorskip("matplotlib")
-    counts = kill_files.killed_reports(tmp_path, 16)
-    assert counts.broken == []
-
-
 def test_a_set_leaves_nothing_behind_and_drops_files_that_it_no_longer_has(tmp_path):
     for names in (("a", "b"), ("b", "c")):
         with replacing_set(tmp_path) as new:

@@ -141,7 +141,7 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         raise TypeError(f"problem must have the belief NearPrior for a path, got {type(problem.belief).__name__}")
     if problem.regulariser != "l2":
         raise ValueError(f'problem must have regulariser="l2" for a path, got {problem.regulariser!r}')
-    number = _checks.integer("n_points", n_points, 2, 10**6)
+    number = _checks.integer("n_points", n_points, 2, _checks.MOST_TIMES)
     if alphas is None:
         grid = np.geomspace(*_ends(problem), number)
     else:

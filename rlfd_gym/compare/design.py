@@ -62,7 +62,8 @@ class Design:
             "demonstrations": tuple(sorted(levels, key=level_key)),
             "alphas": tuple(dict.fromkeys(_checks.number("alphas", alpha, 0.0) for alpha in self.alphas)),
         }
-        clean |= {name: _checks.integer(name, getattr(self, name), 1) for name in ("seeds", "iterations", "runs")}
+        most = {"seeds": _checks.MOST_TIMES, "iterations": _checks.MOST_STEPS, "runs": _checks.MOST_TIMES}
+        clean |= {name: _checks.integer(name, getattr(self, name), 1, high) for name, high in most.items()}
         for name, value in clean.items():
             object.__setattr__(self, name, value)
 

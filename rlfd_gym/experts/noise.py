@@ -71,7 +71,7 @@ def occupancy_noise(
                 - estimate
             ).sum()
             ** 2
-            for _ in range(_checks.integer("n_bootstrap", n_bootstrap, 2))
+            for _ in range(_checks.integer("n_bootstrap", n_bootstrap, 2, _checks.MOST_TIMES))
         ]
     spread = math.sqrt(float(np.mean(squares)) * number / (number - 1))
     return min(2.0, spread + _missing_mass(read, mdp, discounting))

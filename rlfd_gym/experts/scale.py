@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 
+SMALLEST_RANGE = 1 / _checks.LARGEST  # by which numbers can be divided
+
 
 @dataclass(frozen=True)
 class CostScale:
@@ -41,7 +43,7 @@ class CostScale:
         """Check that the range is not empty."""
         _checks.number("low", self.low)
         _checks.number("high", self.high)
-        if not self.high - self.low > 1 / _checks.LARGEST:
+        if not self.high - self.low > SMALLEST_RANGE:
             raise ValueError(f"low must be below high, got low={self.low} and high={self.high}")
 
     @classmethod
@@ -51,8 +53,8 @@ class CostScale:
         if values.size == 0:
             raise ValueError("raw costs must not be empty")
         low, high = float(values.min()), float(values.max())
-        if low == high:
-            raise ValueError(f"raw costs must differ to set a scale, but all of them are {low}; give low and high")
+        if not high - low > SMALLEST_RANGE:
+            raise ValueError(f"raw costs must differ to set a scale, but lie in [{low}, {high}]; give low and high")
         return cls(low, high)
 
     @property

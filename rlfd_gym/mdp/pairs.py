@@ -69,7 +69,8 @@ class Pairs(_checks.Locked):
     def __post_init__(self) -> None:
         """Check the numbering of the pairs, and lock its arrays."""
         sizes: dict[str, Any] = {
-            name: _checks.integer(name, getattr(self, name), 1) for name in ("n_states", "n_actions")
+            name: _checks.integer(name, getattr(self, name), 1, _checks.MOST_STATES)
+            for name in ("n_states", "n_actions")
         }
         arrays: dict[str, Any] = {name: _checks.integers(name, getattr(self, name)) for name in PAIRS}
         starts = numbered_pairs(*arrays.values(), *sizes.values())

@@ -97,7 +97,7 @@ class TabularMDP(Pairs):
         least = int(actions.max()) + 1
         if n_actions is None:
             n_actions = least
-        elif _checks.integer("n_actions", n_actions, 1) < least:
+        elif _checks.integer("n_actions", n_actions, 1, _checks.MOST_STATES) < least:
             raise ValueError(f"n_actions is {n_actions}, but pair_actions holds action {least - 1}")
         starts = numbered_pairs(states, actions, n_states, n_actions)
         if initial is None:

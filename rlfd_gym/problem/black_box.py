@@ -93,7 +93,10 @@ class BlackBoxProblem(Problem):
         if not callable(getattr(oracle, "sample_next", None)):
             raise TypeError(f"oracle must have a method sample_next(states, actions, rng), got {type(oracle).__name__}")
         _checks.instance("expert", expert, SampledExpert)
-        shape = (_checks.integer("n_states", n_states, 1), _checks.integer("n_actions", n_actions, 1))
+        shape = (
+            _checks.integer("n_states", n_states, 1, _checks.MOST_STATES),
+            _checks.integer("n_actions", n_actions, 1, _checks.MOST_STATES),
+        )
         mask = np.ones(shape, dtype=bool) if feasible is None else _checks.as_array("feasible", feasible)
         if mask.shape != shape or mask.dtype != np.bool_ or not mask.any(axis=1).all():
             raise ValueError(f"feasible must be a boolean array of shape {shape} with an action in every state")

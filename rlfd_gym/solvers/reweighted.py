@@ -89,7 +89,7 @@ def solve_reweighted(problem: RLfDProblem, n_rounds: int = 6, delta: float = 0.1
             f"regulariser={problem.regulariser!r}, alpha={problem.alpha:g}"
             f"{'' if getattr(belief, 'weights', None) is None else ' and weights'}"
         )
-    rounds = _checks.integer("n_rounds", n_rounds, 1)
+    rounds = _checks.integer("n_rounds", n_rounds, 1, _checks.MOST_TIMES)
     size = _checks.number("delta", delta, SMALLEST_DELTA, np.inf)
     weights: FloatArray | None
     next_weights: FloatArray | None = None

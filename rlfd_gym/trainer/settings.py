@@ -66,7 +66,7 @@ class Settings:
         _checks.one_of("policy_kind", self.policy_kind, POLICY_KINDS)
         _checks.one_of("discounting", self.discounting, DISCOUNTINGS)
         _checks.one_of("regulariser", self.regulariser, NORMS)
-        object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1))
+        object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1, _checks.MOST_TIMES))
         if _checks.integer("n_jobs", self.n_jobs, -(2**31)) == 0:
             raise ValueError("n_jobs must not be 0; -1 means all cores")
         _checks.flag("allow_variable_horizon", self.allow_variable_horizon)

@@ -80,9 +80,9 @@ def train_smd(
         max_iter = problem.iterations(settings.epsilon)
     elif max_iter is None:
         max_iter = MODEL_ITERATIONS if tables else BLACK_BOX_ITERATIONS
-    steps = _checks.integer("max_iter", max_iter, 1)
+    steps = _checks.integer("max_iter", max_iter, 1, _checks.MOST_STEPS)
     interval = -(-steps // LOGS) if log_interval is None else _checks.integer("log_interval", log_interval, 0)
-    runs = settings.n_runs if n_runs is None else _checks.integer("n_runs", n_runs, 1)
+    runs = settings.n_runs if n_runs is None else _checks.integer("n_runs", n_runs, 1, _checks.MOST_TIMES)
     if before is not None:
         begun = before.stats["n_runs"]
         if n_runs is not None and n_runs != begun:

@@ -10,7 +10,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-from kill_comparison import killed
 from small_comparison import TINY, values
 
 import rlfd_gym
@@ -122,10 +121,3 @@ def test_a_lost_scheduler_is_named_with_the_way_to_continue(tmp_path, monkeypatc
             process.terminate()
             process.wait()
         scheduler.stderr.close()
-
-
-@pytest.mark.slow
-def test_kills_lose_nothing_damage_nothing_and_leave_no_process_behind(tmp_path):
-    counts = killed(tmp_path, n_kills=6)
-    assert (counts.lost, counts.damaged, counts.left_behind, counts.different) == (0, 0, 0, 0)
-    assert counts.kills == 6

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import fuzz_files
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -522,12 +521,3 @@ def test_an_array_that_would_fill_the_memory_is_not_unpacked(saved, inventory, q
         RLfDTrainer.load(path, inventory, custom_logger=quiet)
     assert unpacked
     assert max(array.nbytes for array in unpacked) < 100_000
-
-
-@pytest.mark.slow
-def test_thousands_of_spoilt_files_are_refused_or_load_as_something_valid(tmp_path):
-    counts = fuzz_files.fuzz(tmp_path, 1500)
-    assert counts.failures == []
-    assert counts.tried == 1500 + len(fuzz_files.BOMBS)
-    assert min(counts.refused.total(), counts.loaded.total()) > 100
-    assert counts.most_memory < 2**28

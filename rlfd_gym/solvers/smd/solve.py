@@ -107,7 +107,7 @@ def solve_smd(
     if step_size is None and state is not None:
         step_size = state.step_sizes
     steps, etas = _schedule(problem, n_iterations, step_size, epsilon, bound)
-    runs = _starts(_checks.integer("n_runs", n_runs, 1), seed, state)
+    runs = _starts(_checks.integer("n_runs", n_runs, 1, _checks.MOST_TIMES), seed, state)
     keep = keeps_runs(problem, len(runs))
     every = steps if callback_every is None or not keep else _checks.integer("callback_every", callback_every, 1)
     record = 0 if record_every is None else _checks.integer("record_every", record_every, 1)
@@ -143,7 +143,7 @@ def _schedule(
 ) -> tuple[int, tuple[float, ...]]:
     """Return T and the step sizes (η_cu, η_μ), or on a hull (η_w, η_u, η_μ)."""
     largest = 2 * problem.n_pairs / (1 - problem.discount)  # entry of the estimator for μ, by the paper's lemma
-    steps = _checks.integer("n_iterations", n_iterations, 1)
+    steps = _checks.integer("n_iterations", n_iterations, 1, _checks.MOST_STEPS)
     if epsilon is None:
         accuracy = problem.accuracy(steps, bound)
     elif step_size is None:
