@@ -130,7 +130,7 @@ class Guarantee:
             where = " at " + ", ".join(f"{name} = {price:.4g}" for name, price in prices.items())
         sure = "" if self.confidence is None else f" with probability {self.confidence:.4g}"
         if self.reason:
-            return f"Nothing is guaranteed{sure} for every cost {self.scope}: {self.reason}."
+            return f"Nothing is guaranteed{sure} for every cost {self.scope}: {self.reason}{where and f', as{where}'}."
         amount = f"{self.improvement:.4g}"
         if self.belief.scale is not None:
             amount += f" ({self.money:.4g} in money)"
