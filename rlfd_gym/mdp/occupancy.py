@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-12
 LU_STATES = 2_000  # up to here a factorisation is fast even if it fills up
 KRYLOV_STEPS = 100
+SCALE_ERROR = 1e-7  # of a sum that should be one: where γ is next to one, rounding divided by 1-γ can be more
 SWEEPS = 200  # of Gauss-Seidel at a time, if Krylov steps do not help
 
 
@@ -50,7 +51,10 @@ def occupancy_of(
     chain = policy_chain(mdp, pi).T.tocsr()
     start = mdp.initial if source is None else source
     states = solve_discounted(chain, (1 - mdp.discount) * start, mdp.discount, norm=1, tolerance=tolerance)
-    return np.asarray(np.maximum(states, 0.0)[mdp.pair_states] * pi)
+    mass = np.maximum(states, 0.0)
+    if source is None and abs(mass.sum() - 1) > SCALE_ERROR:
+        mass /= mass.sum()
+    return np.asarray(mass[mdp.pair_states] * pi)
 
 
 def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:

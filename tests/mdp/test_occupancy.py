@@ -37,6 +37,16 @@ def test_an_occupancy_conserves_flow_and_sums_to_one(mdp, seed):
     assert mu.min() >= 0
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_next_to_a_discount_of_one_an_occupancy_is_the_stationary_one_and_sums_to_one(seed):
+    rng = np.random.default_rng(seed)
+    chain = rng.dirichlet(np.full(10, 0.1), size=10)
+    mdp = TabularMDP(chain, np.arange(10), np.zeros(10, dtype=int), None, 1 - 2e-12)
+    mu = mdp.occupancy_of(mdp.uniform_policy())
+    assert mu.sum() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(mu, np.linalg.matrix_power(chain, 10**6)[0], atol=1e-9)
+
+
 @given(mdps(max_discount=0.97), seeds)
 def test_an_occupancy_is_the_discounted_sum_of_visits(mdp, seed):
     policy = random_policy(mdp, seed)
