@@ -57,6 +57,17 @@ def occupancy_of(
     return np.asarray(mass[mdp.pair_states] * pi)
 
 
+def flow_of(mdp: TabularMDP, occupancy: FloatArray) -> FloatArray:
+    """Return Tγ μ without checking μ, for the inner loops of solvers."""
+    mass = np.add.reduceat(occupancy, mdp.state_starts[:-1])
+    return (mass - mdp.discount * (mdp.transitions.T @ occupancy)) / (1 - mdp.discount)
+
+
+def cost_of_value(mdp: TabularMDP, value: FloatArray) -> FloatArray:
+    """Return Tγᵀ u without checking u, for the inner loops of solvers."""
+    return (value[mdp.pair_states] - mdp.discount * (mdp.transitions @ value)) / (1 - mdp.discount)
+
+
 def policy_of(mdp: TabularMDP, occupancy: ArrayLike) -> FloatArray:
     """Return the policy that divides each state's mass as `occupancy` does.
 

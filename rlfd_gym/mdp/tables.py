@@ -217,11 +217,13 @@ class TabularMDP(Pairs):
 
         It equals `initial` exactly if μ is the occupancy of a policy.
         """
-        return flow_of(self, self.pairs(occupancy, "occupancy"))
+        return _occupancy.flow_of(self, self.pairs(occupancy, "occupancy"))
 
     def flow_transpose(self, value: ArrayLike) -> FloatArray:
         """Return Tγᵀ u, the cost over pairs under which u is the value of every policy."""
-        return cost_of_value(self, _checks.finite_vector("value", value, self.n_states, "state (mdp.n_states)"))
+        return _occupancy.cost_of_value(
+            self, _checks.finite_vector("value", value, self.n_states, "state (mdp.n_states)")
+        )
 
     def flow_matrix(self) -> sp.csr_array:
         """Return Tγ as a sparse (n_states, n_pairs) matrix, for linear and quadratic programs."""
@@ -289,17 +291,6 @@ def check_csr(name: str, matrix: Any) -> None:
             f"{name}: row {row} leads to state {indices[bad[0]]}, but its columns are 0..{shape[1] - 1} "
             f"({bad.size} such entries)"
         )
-
-
-def flow_of(mdp: TabularMDP, occupancy: FloatArray) -> FloatArray:
-    """Return Tγ μ without checking μ, for the inner loops of solvers."""
-    mass = np.add.reduceat(occupancy, mdp.state_starts[:-1])
-    return (mass - mdp.discount * (mdp.transitions.T @ occupancy)) / (1 - mdp.discount)
-
-
-def cost_of_value(mdp: TabularMDP, value: FloatArray) -> FloatArray:
-    """Return Tγᵀ u without checking u, for the inner loops of solvers."""
-    return (value[mdp.pair_states] - mdp.discount * (mdp.transitions @ value)) / (1 - mdp.discount)
 
 
 def _transition_matrix(transitions: Any) -> sp.csr_array:

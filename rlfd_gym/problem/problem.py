@@ -42,8 +42,8 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief, Hull, NearPrior
 from rlfd_gym.beliefs.belief import FEASIBILITY, in_box
 from rlfd_gym.beliefs.near_prior import NORMS
-from rlfd_gym.mdp.occupancy import check_occupancy
-from rlfd_gym.mdp.tables import TabularMDP, cost_of_value, flow_of
+from rlfd_gym.mdp.occupancy import check_occupancy, cost_of_value, flow_of
+from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.protocol import Point, Problem, checksums
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.mdp.tables import cost_of_value, flow_of
+from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise
 

@@ -46,7 +46,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.forward import value_iteration
-from rlfd_gym.mdp.tables import cost_of_value, flow_of
+from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
 from rlfd_gym.solvers.interior_point import conjugate_gradients, ends_of, floor_of, interior_point
 

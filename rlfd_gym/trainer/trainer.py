@@ -345,7 +345,6 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         """Fit the user's own reward net to what was learned, and log how well it fits."""
         if isinstance(self._reward_net, TableRewardNet) or self._solution is None:
             return
-        rng, model = np.random.default_rng(self._seed), self._model
-        error = fit_reward_net(self._reward_net, self._reward_table, model.transitions(), rng, model.observations)
-        self.logger.record("rlfd/reward_fit_error", error)
+        data = self._model.transitions(), np.random.default_rng(self._seed), self._model.observations
+        self.logger.record("rlfd/reward_fit_error", fit_reward_net(self._reward_net, self._reward_table, *data))
         self.logger.dump(self._solution.n_iterations)

@@ -167,18 +167,17 @@ def read_log(
     weight = _checks.number("smoothing", smoothing, 0.0)
     _checks.discount_factor(discount)
     _checks.one_of("unvisited", unvisited, UNVISITED)
-    if expert is not None:
-        _checks.one_of("expert", expert, EXPERTS)
+    _checks.one_of("expert", EXPERTS[0] if expert is None else expert, EXPERTS)
     if time is not None and episode is None:
         raise ValueError(f"time={time!r} orders the rows of episodes, but no episode column is named")
 
     # Read the good rows as indices, and warn about the others.
     roles = {"state": state, "action": action, "next_state": next_state, "episode": episode, "time": time}
-    for role, name in roles.items():
-        if name is not None or role not in ("episode", "time"):
-            _checks.instance(role, name, str, "the name of a column")
+    named = {role: name for role, name in roles.items() if name is not None or role not in ("episode", "time")}
+    for role, name in named.items():
+        _checks.instance(role, name, str, "the name of a column")
     rows = clean(
-        *_read(transitions, {role: name for role, name in roles.items() if name is not None}),
+        *_read(transitions, named),
         known_states=given_labels("state_labels", state_labels),
         known_actions=given_labels("action_labels", action_labels),
         known_pairs=None if feasible is None else set(feasible),
@@ -320,10 +319,9 @@ def _estimate(
 
 def _good_parts(rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:
     """Return state · n_actions + action and the next state of the good rows, a part at a time."""
+    columns = rows.states, rows.actions, rows.next_states
     for part in parts(len(rows.good)):
-        s, a, following = (
-            column[part][rows.good[part]].astype(np.int64) for column in (rows.states, rows.actions, rows.next_states)
-        )
+        s, a, following = (column[part][rows.good[part]].astype(np.int64) for column in columns)
         yield s * len(rows.action_labels) + a, following
 
 
@@ -331,8 +329,8 @@ def _report(
     rows: Rows, episodes: Demonstrations | None, visits: IntArray, *, unvisited: str, initial: str, expert: str
 ) -> LogReport:
     """Count what the log contained, and say how it was used."""
-    n_states, n_actions, n_used = len(rows.state_labels), len(rows.action_labels), int(rows.good.sum())
-    n_visited = int((visits > 0).sum())
+    n_states, n_actions = len(rows.state_labels), len(rows.action_labels)
+    n_visited, n_used = int((visits > 0).sum()), int(rows.good.sum())
     n_possible = n_states * n_actions if rows.feasible is None else len(rows.feasible)
     return LogReport(
         n_rows=len(rows.good),
