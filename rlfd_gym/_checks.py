@@ -170,7 +170,8 @@ def path(name: str, value: Any) -> str:
 def items(name: str, values: Any) -> Sequence[Any]:
     """Return `values` itself if it is a list or a tuple, and not a single item."""
     if not isinstance(values, (list, tuple)):
-        raise TypeError(f"{name} must be a list, got {type(values).__name__}: {values!r}")
+        shown = f": {values!r}" if isinstance(values, (str, int, float)) else ""  # tables may warn when they are shown
+        raise TypeError(f"{name} must be a list, got {type(values).__name__}{shown}")
     return values
 
 

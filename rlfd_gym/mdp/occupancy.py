@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-12
 LU_STATES = 2_000  # up to here a factorisation is fast even if it fills up
 KRYLOV_STEPS = 100
+EPS = float(np.finfo(float).eps)
 SCALE_ERROR = 1e-7  # of a sum that should be one: where γ is next to one, rounding divided by 1-γ can be more
 SWEEPS = 200  # of Gauss-Seidel at a time, if Krylov steps do not help
 
@@ -138,6 +139,8 @@ def solve_discounted(
         candidate = x + solve(r)
         r_new = rhs - system @ candidate
         if not np.linalg.norm(r_new, norm) <= 0.1 * before:
+            if before <= EPS * np.linalg.norm(x, norm):
+                break  # r is what rounding leaves, and sweeps would take 1/(1-γ) steps to nibble at it
             solve = partial(_sweep, matrix, discount)  # slow but certain
             candidate = x + solve(r)
             r_new = rhs - system @ candidate

@@ -77,8 +77,8 @@ class History:
 
     def __repr__(self) -> str:
         """Return the number of records, and the gap at the first and the last of them."""
-        if not len(self):
-            return "History(no records)"
+        if not len(self.duality_gap):
+            return f"History({len(self) or 'no'} records)"
         first, last = ((self.iteration[k], self.duality_gap[k]) for k in (0, -1))
         return (
             f"History({len(self)} records, gap {first[1]:.2g} at {first[0]} to {last[1]:.2g} at {last[0]} iterations)"

@@ -218,6 +218,8 @@ def _history(stored: Stored, last: int | None) -> History:
     for name, column in columns.items():
         if column.shape not in ((length,), (0,)) or column.dtype not in (np.int64, np.float64):
             raise ValueError(f"history.{name} is {column.dtype} of shape {column.shape}, expected {length} numbers")
+    if last is not None and (columns["duality_gap"].size, columns["change_mixture"].size) != (length, 0):
+        raise ValueError(f"history: each of {length} records has a gap, and none has a mixture")
     order = np.concatenate([[0], columns.pop("iteration")])
     if last is not None and not ((np.diff(order) > 0).all() and order[-1] <= last):
         raise ValueError(f"history.iteration must grow, from above 0 up to {last} at most")

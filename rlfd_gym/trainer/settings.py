@@ -19,6 +19,7 @@ from rlfd_gym.beliefs import Belief
 from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.experts.demonstrations import DISCOUNTINGS
 from rlfd_gym.problem.solution import Solution
+from rlfd_gym.solvers.smd.solve import LARGEST_STEP
 
 SOLVERS = ("exact", "smd")
 POLICY_KINDS = ("occupancy", "greedy")
@@ -77,6 +78,8 @@ class Settings:
             raise ValueError(f"step_size must be a number or a pair, got {steps!r}")
         for eta in steps if isinstance(steps, (list, tuple)) else () if steps is None else (steps,):
             _checks.number("step_size", eta, 0.0)
+        if steps is not None and (steps[0] if isinstance(steps, (list, tuple)) else steps) > LARGEST_STEP:
+            raise ValueError(f"step_size must be at most {LARGEST_STEP:g} for cost and value, got {steps!r}")
         if self.epsilon is not None:
             _checks.number("epsilon", self.epsilon, 0.0, open_ends=True)
         _checks.instance("allow_variable_horizon", self.allow_variable_horizon, bool)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import asdict
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rlfd_gym import compare
@@ -50,6 +51,11 @@ def test_a_design_keeps_everything_once_and_in_order():
 def test_a_design_that_cannot_be_run_is_refused_by_name(wrong, message):
     with pytest.raises(ValueError, match=message):
         compare.run(**wrong)
+
+
+def test_a_series_of_methods_is_refused_without_being_shown():
+    with pytest.raises(TypeError, match=r"methods must be a list, got Series$"):
+        compare.Design.of(methods=pd.Series([np.inf], dtype=np.float16))  # pandas warns when it shows this
 
 
 def test_cells_are_sorted_by_their_place_as_a_design_lists_them():

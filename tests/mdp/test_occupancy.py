@@ -47,6 +47,29 @@ def test_next_to_a_discount_of_one_an_occupancy_is_the_stationary_one_and_sums_t
     np.testing.assert_allclose(mu, np.linalg.matrix_power(chain, 10**6)[0], atol=1e-9)
 
 
+def test_a_residual_of_rounding_is_not_swept_for_ever(monkeypatch):
+    discount, slow = 1 - 2.973304935594001e-10, []
+    chain = np.array(
+        [
+            [6.7720820227235596e-22, 9.9999999975263087e-01, 2.4736912518363852e-10, 0.0],
+            [5.1400411514849161e-42, 2.2427026172361372e-20, 1.0, 0.0],
+            [6.7374158057696099e-18, 9.9999999999953593e-01, 4.6407322429331543e-13, 0.0],
+            [5.5888854124068852e-34, 2.1830873895011485e-16, 2.0412722484262678e-45, 9.9999999999999978e-01],
+        ]
+    )
+    rhs = np.array([-2.9640696132856427e-10, -6.7107972465774631e-11, 2.9733049355940011e-10, -2.9733049355940011e-10])
+    sweep = rlfd_gym.mdp.occupancy._sweep
+
+    def few(*arguments):
+        slow.append(arguments)
+        assert len(slow) < 10
+        return sweep(*arguments)
+
+    monkeypatch.setattr(rlfd_gym.mdp.occupancy, "_sweep", few)
+    x = rlfd_gym.mdp.occupancy.solve_discounted(sp.csr_array(chain), rhs, discount, norm=np.inf)
+    np.testing.assert_allclose(x, rhs + discount * chain @ x, rtol=0, atol=4e-16)
+
+
 @given(mdps(max_discount=0.97), seeds)
 def test_an_occupancy_is_the_discounted_sum_of_visits(mdp, seed):
     policy = random_policy(mdp, seed)

@@ -411,6 +411,11 @@ def a_negative_gap_in_the_history(header, arrays):
     arrays["history.duality_gap"][0] = -1.0
 
 
+def a_history_without_gaps(header, arrays):
+    swapped = ("history.duality_gap", "history.change_mixture")
+    arrays.update({name: arrays[other] for name, other in zip(swapped, swapped[::-1], strict=True)})
+
+
 def another_last_point(header, arrays):
     arrays["last.x"] *= 0.5
 
@@ -458,6 +463,7 @@ def a_prior_whose_square_overflows(header, arrays):
         (a_history_out_of_order, "history.iteration must grow"),
         (a_history_beyond_the_end, "history.iteration must grow"),
         (a_negative_gap_in_the_history, "negative or not finite"),
+        (a_history_without_gaps, "each of [0-9]+ records has a gap"),
         (another_last_point, "their iterates are not"),
         (weights_without_their_logarithms, "not those of their logarithms"),
         (a_value_outside_the_box, r"outside \[-1, 1\]"),

@@ -183,6 +183,7 @@ def test_a_rule_for_alpha_does_not_go_with_a_function(make, inventory, careful, 
     [
         ({"n_jobs": 0}, "n_jobs must not be 0"),
         ({"step_size": (0.1, 0.2, 0.3)}, "step_size must be a number or a pair"),
+        ({"step_size": 2**128}, "step_size must be at most"),
         ({"epsilon": 0.0}, "epsilon must be a finite number in"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -148,6 +148,10 @@ def _schedule(
         accuracy = problem.accuracy(steps, bound)
     elif step_size is None:
         accuracy, steps = epsilon, problem.iterations(epsilon, bound)
+        if steps > _checks.MOST_STEPS:
+            raise ValueError(
+                f"epsilon={epsilon!r} asks for {steps:g} steps, more than the {_checks.MOST_STEPS:g} allowed"
+            )
     else:
         raise ValueError("step_size and epsilon exclude each other: epsilon brings the theorem's own step sizes")
     # The theorem's sizes, or those that were given.

@@ -146,6 +146,8 @@ def test_a_reckless_step_size_warns_and_stays_finite(problem):
         ({"step_size": (1e-2,)}, ValueError, "step_size must be a number or a pair"),
         ({"step_size": 0.1, "epsilon": 0.1}, ValueError, "step_size and epsilon exclude each other"),
         ({"epsilon": -0.1}, ValueError, "epsilon"),
+        ({"epsilon": 1e-9}, ValueError, "epsilon=1e-09 asks for .* steps"),
+        ({"epsilon": 1e-29}, ValueError, "epsilon=1e-29 asks for .* steps"),
         ({"seed": -1}, ValueError, "seed must be at least 0"),
         ({"seed": "x"}, TypeError, "seed must be an integer"),
         ({"bound": "loose"}, ValueError, "bound must be one of"),
