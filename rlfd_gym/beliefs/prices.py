@@ -127,8 +127,9 @@ class Prices(Belief):
         if len(ranges) != size:
             raise ValueError(f"ranges has {len(ranges)} entries, expected {size}: one per column of features")
         for name, given in ranges.items():
-            several = isinstance(given, (tuple, list)) or getattr(given, "ndim", 0) > 0
-            pair = given if several else (given, given)
+            pair: Any = given
+            if not (isinstance(pair, (tuple, list)) or getattr(pair, "ndim", 0) > 0):
+                pair = (given, given)
             if len(pair) != 2:
                 raise ValueError(f"{name} must be a number or a range (low, high), got {given!r}")
             low, high = (_checks.number(name, end) for end in pair)

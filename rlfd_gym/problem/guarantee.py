@@ -205,7 +205,9 @@ def guarantee(
     d = np.asarray(sample.each.mean(axis=0)).ravel() - occupancy
     x, estimate = _worst(belief, d, learned)
     improvement = safe_bound(sample, own, belief, estimate, eta, rng)
-    resampled = bootstrap(sample, occupancy, belief, _checks.integer("n_resamples", n_resamples, 1), rng)
+    resampled = bootstrap(
+        sample, occupancy, belief, _checks.integer("n_resamples", n_resamples, 1, _checks.MOST_TIMES), rng
+    )
     number, margin = len(sample.tails), estimate - improvement
     why = f"with {number} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
     if estimate <= 0:
