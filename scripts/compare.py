@@ -24,7 +24,7 @@ from rlfd_gym import compare
 from rlfd_gym.report import check_folder, run_script
 
 QUICK: dict[str, Any] = {
-    "methods": ["rlfd-exact", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
+    "methods": ["rlfd-exact", "rlfd-ranges", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
     "seeds": 2,
     "demonstrations": [10, "exact"],
     "alphas": [0.1],

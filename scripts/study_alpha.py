@@ -282,10 +282,11 @@ def figure(outcomes: list[Outcome], numbers: Sequence[int]) -> Figure:
 
 PAGE = """# Choosing alpha
 
-How much should the prior weigh? `select_alpha` has three rules; what each assumes is in `rlfd_gym/alpha/rules.py`. Here
-is what they are worth where the truth is known: {problems} problems from three environments (the paper's inventory and
-gridworld, Gymnasium's FrozenLake), three experts, three priors and several numbers of demonstrations, each combination
-with {seeds} seeds. This page is written by `python scripts/study_alpha.py --docs docs`; no number in it is typed.
+How much should the prior weigh? `select_alpha` has four rules; what each assumes is in `rlfd_gym/alpha/rules.py`. Here
+is what all but "prior-error" are worth where the truth is known: {problems} problems from three environments (the
+paper's inventory and gridworld, Gymnasium's FrozenLake), three experts, three priors and several numbers
+of demonstrations, each combination with {seeds} seeds. This page is written by
+`python scripts/study_alpha.py --docs docs`; no number in it is typed.
 
 - Experts: *optimal* for the true cost; *noisy*, {noise} of its actions random; *misled*, optimal for the mean of the
   true cost and the true cost shuffled among the pairs.

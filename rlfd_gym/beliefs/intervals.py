@@ -112,8 +112,8 @@ class Intervals(Belief):
         return float(np.sum((x - self.best(d)) * d))
 
     def scope(self, x: FloatArray) -> str:
-        """Describe the costs in the intervals."""
-        return "in the given intervals"
+        """Describe the costs in the intervals, without what was left out."""
+        return "in [-1, 1] and in the given intervals"
 
     def gradient(self, x: FloatArray, d: FloatArray) -> FloatArray:
         """Return d."""

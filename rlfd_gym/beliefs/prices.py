@@ -52,7 +52,7 @@ class Prices(Belief):
         alpha: α ≥ 0, the weight of the penalty α‖w - ŵ‖².
         names: what the prices are called, in results; by default "price 0", "price 1", ….
         scale: if the cost offset + Cw is in money, the map to learning units. Prices stay in
-            money.
+            money. Without it the cost is taken as it is, also outside [-1, 1].
 
     Example:
         >>> belief = Prices([[1.0, 0.0], [0.0, -1.0]], low=[0.2, 0.5], high=[0.4, 1.0])
@@ -87,9 +87,13 @@ class Prices(Belief):
             _checks.finite_vector(name, values, size, "column of features")
             for name, values in (("low", low), ("high", high))
         ]
+        called = tuple(f"price {k}" for k in range(size)) if names is None else tuple(map(str, names))
+        if len(called) != size:
+            raise ValueError(f"names has {len(called)} entries, expected {size}: one per column of features")
         bad = np.flatnonzero(ends[0] > ends[1])
         if bad.size:
-            raise ValueError(f"low must not exceed high; price {bad[0]} has {ends[0][bad[0]]} > {ends[1][bad[0]]}")
+            k = bad[0]
+            raise ValueError(f"low must not exceed high; {called[k]} has {ends[0][k]} > {ends[1][k]}")
         weight = _checks.number("alpha", alpha, 0.0)
         if prior is None and weight > 0:
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
@@ -98,9 +102,6 @@ class Prices(Belief):
         known = _checks.numbers("offset", offset)
         known = np.full(n_pairs, _checks.number("offset", offset)) if known.ndim == 0 else known
         known = _checks.pair_vector("offset", known, n_pairs)
-        called = tuple(f"price {k}" for k in range(size)) if names is None else tuple(map(str, names))
-        if len(called) != size:
-            raise ValueError(f"names has {len(called)} entries, expected {size}: one per column of features")
         if scale is not None:
             columns, known = columns * scale.factor, scale.to_box(known)
         self._fill(
@@ -121,9 +122,14 @@ class Prices(Belief):
         >>> Prices.named([[1.0, 0.0], [0.0, -1.0]], {"buy": (0.2, 0.4), "sell": 1}).low.tolist()
         [0.2, 1.0]
         """
-        ends = []
+        _checks.instance("ranges", ranges, Mapping, "from names to ranges (low, high)")  # type: ignore[type-abstract]
+        size, ends = check_basis(features, box=False, name="features").shape[1], []
+        if len(ranges) != size:
+            raise ValueError(f"ranges has {len(ranges)} entries, expected {size}: one per column of features")
         for name, given in ranges.items():
-            pair = given if isinstance(given, (tuple, list, np.ndarray)) else (given, given)
+            pair: Any = given
+            if not (isinstance(pair, (tuple, list)) or getattr(pair, "ndim", 0) > 0):
+                pair = (given, given)
             if len(pair) != 2:
                 raise ValueError(f"{name} must be a number or a range (low, high), got {given!r}")
             low, high = (_checks.number(name, end) for end in pair)

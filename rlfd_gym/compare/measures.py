@@ -195,7 +195,7 @@ MEASURES = {
         Measure(
             "equivalent_distance",
             "dist",
-            "of the learned cost to the truth up to scale and shaping, 0 the truth, 1 tells nothing",
+            "distance of the learned cost to the truth up to scale and shaping, 0 the truth, 1 tells nothing",
             _cost_distance,
             best="lowest",
         ),

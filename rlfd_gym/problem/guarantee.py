@@ -64,8 +64,9 @@ class Guarantee:
     It prints as a sentence.
 
     Attributes:
-        improvement: the least improvement, in the unit of the costs. Below zero there is no
-            guarantee: under the worst cost the policy is worse than the expert by that much.
+        improvement: the least improvement per step (a discounted average, as all expected costs
+            are), in the unit of the costs. Below zero there is no guarantee: under the worst cost
+            the policy is worse than the expert by that much.
         worst_cost: the covered cost with the least improvement, over pairs.
         worst: the same in the belief's coordinates: the cost, the mixture of a basis or the
             prices.
@@ -103,8 +104,8 @@ class Guarantee:
 
     @property
     def money(self) -> float:
-        """The improvement in money, if the belief was stated in money, else as it is."""
-        return self.improvement if self.belief.scale is None else self.improvement / self.belief.scale.factor
+        """The improvement in money per step, if the belief was stated in money, else as it is."""
+        return _in_money(self.belief, self.improvement)
 
     @property
     def worst_prices(self) -> dict[str, float] | None:
@@ -114,10 +115,11 @@ class Guarantee:
         return {name: float(price) for name, price in zip(self.belief.names, self.worst, strict=True)}
 
     def covers(self, cost: ArrayLike) -> bool:
-        """Return whether the guarantee holds for a cost, up to shaping and scale.
+        """Return whether the guarantee covers a cost c, up to shaping and scale.
 
-        Adding Tγᵀu to a cost changes no improvement, and multiplying it by k > 0 multiplies every
-        improvement by k. So a cost is covered if k·c + Tγᵀu is, for some k > 0 and u.
+        It does if it covers k·c + Tγᵀu for some k > 0 and u. Shaping changes no improvement, and a
+        factor multiplies every improvement: under c itself the policy is better than the expert by
+        `improvement`/k at least, which is `improvement` only if c is covered at its own scale.
         """
         from rlfd_gym.problem.coverage import covers  # here, because it loads solvers
 
@@ -130,11 +132,10 @@ class Guarantee:
             where = " at " + ", ".join(f"{name} = {price:.4g}" for name, price in prices.items())
         sure = "" if self.confidence is None else f" with probability {self.confidence:.4g}"
         if self.reason:
-            return f"Nothing is guaranteed{sure} for every cost {self.scope}: {self.reason}{where and f', as{where}'}."
-        amount = f"{self.improvement:.4g}"
-        if self.belief.scale is not None:
-            amount += f" ({self.money:.4g} in money)"
-        least = where or " at worst_cost"
+            return (
+                f"Nothing is guaranteed{sure} for every cost {self.scope}: {self.reason}{where and f'; worst{where}'}."
+            )
+        amount, least = _amount(self.belief, self.improvement, 4), where or " at worst_cost"
         expert = "expert, taken as it was estimated" if self.estimated else "expert"
         return f"At least {amount} better than the {expert}{sure}, for every cost {self.scope}; least{least}."
 
@@ -158,7 +159,8 @@ def guarantee(
 
     Args:
         mdp: the environment's tables.
-        policy: the policy, over pairs or as a table, learned by any method.
+        policy: the policy, over pairs or as a table, learned by any method or made by hand;
+            `np.eye(mdp.n_actions)[actions]` is the table that takes one action in each state.
         expert: the expert's occupancy, over pairs or as a table; the statement is then certain. Or
             demonstrations that were *not* used to learn the policy; the statement then holds with
             the probability `confidence`.
@@ -209,7 +211,8 @@ def guarantee(
     number, margin = len(sample.tails), estimate - improvement
     why = f"with {number} trajectories the margin is {margin:.2g}, more than the {estimate:.2g} that they show"
     if estimate <= 0:
-        why = f"on these {number} trajectories the policy is {-estimate:.2g} worse than the expert under the worst cost"
+        amount = _amount(belief, -estimate)
+        why = f"on these {number} trajectories the policy is {amount} worse than the expert under the worst cost"
     return Guarantee(
         improvement=improvement,
         worst_cost=belief.cost(x),
@@ -280,10 +283,23 @@ def _reason(belief: Belief, improvement: float, regret: float) -> str:
     """Say why nothing is guaranteed, given the expert's regret under the worst cost."""
     if improvement > NOTHING * belief.largest:
         return ""
+    worse = f"{_amount(belief, -improvement)} worse than the expert"
     if regret <= OPTIMAL * belief.largest:
-        return "they include one under which the expert is optimal (worst_cost), so nobody can promise to be better"
-    worse = f"under the worst cost the policy is {-improvement:.2g} worse than the expert"
-    return f"{worse}, though the expert is not optimal there: another policy may be guaranteed something"
+        why = "they include one under which the expert is optimal (worst_cost), so nobody can promise to be better"
+        return why if improvement > -OPTIMAL * belief.largest else f"{why}; this policy may be {worse}"
+    why = f"under the worst cost the policy is {worse}"
+    return f"{why}, though the expert is not optimal there: another policy may be guaranteed something"
+
+
+def _in_money(belief: Belief, improvement: float) -> float:
+    """Return an improvement in money if the belief was stated in money, else as it is."""
+    return improvement if belief.scale is None else improvement / belief.scale.factor
+
+
+def _amount(belief: Belief, improvement: float, digits: int = 2) -> str:
+    """Write an improvement, in money as well if the belief was stated in money."""
+    money = "" if belief.scale is None else f" ({_in_money(belief, improvement):.4g} in money per step)"
+    return f"{improvement:.{digits}g}{money}"
 
 
 def _is_array(expert: Any) -> bool:

@@ -55,7 +55,8 @@ class RLfDProblem(Problem):
 
     Args:
         mdp: the environment's tables.
-        expert: μ_E, the expert's occupancy over pairs: exact, or estimated from demonstrations.
+        expert: μ_E, the expert's occupancy over pairs: exact, such as `mdp.occupancy_of(policy)`, or
+            estimated by `occupancy_from_demonstrations`.
         prior: ĉ, the guess of the cost over pairs; it may be outside [-1, 1]. `None` needs
             `alpha=0`.
         alpha: α ≥ 0. At 0 the expert is imitated; the larger α is, the more the prior decides.
@@ -99,6 +100,8 @@ class RLfDProblem(Problem):
     ) -> None:
         """Check and copy the arguments."""
         _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
+        if isinstance(prior, Belief):
+            raise TypeError(f"prior must be a cost over pairs, got {type(prior).__name__}: give a belief as belief=")
         mu = check_occupancy(mdp, expert, "expert").copy()
         _checks.one_of("regulariser", regulariser, NORMS)
         if belief is None:

@@ -257,7 +257,8 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
         For an occupancy it is certain, and about `policy`. For demonstrations it holds with the
         probability `confidence`, by default 0.95, and is about its own `policy`, which is learned
-        from one half of the trajectories and judged by the other.
+        from one half of the trajectories and judged by the other. A file has no demonstrations:
+        after `load` the expert is taken as it was estimated, without any confidence.
         """
         return apprentice_guarantee(self.problem, self.solution, self._shown, self._read, confidence, self._seed)
 

@@ -95,6 +95,10 @@ def test_the_gridworlds_ranges_are_its_costs(gridworld):
     ("changes", "message"),
     [
         ({"low": [0.5, 0.5], "high": [0.4, 1.0]}, r"low must not exceed high; price 0 has 0.5 > 0.4"),
+        (
+            {"low": [0.2, 2.0], "names": ["buy", "sell"]},
+            r"low must not exceed high; sell has 2.0 > 1.0",
+        ),
         ({"low": [0.2]}, r"low has shape \(1,\), expected \(2,\): one entry per column of features"),
         ({"high": [0.4, np.nan]}, "high must be finite"),
         ({"features": FEATURES + np.inf}, "features must be finite; entry"),
@@ -123,6 +127,19 @@ def test_wrong_arguments_are_named(changes, message):
 def test_wrong_ranges_are_named(given, message):
     with pytest.raises(ValueError, match=message):
         Prices.named(FEATURES[:, :1], {"buy": given})
+
+
+@pytest.mark.parametrize(
+    ("ranges", "kind", "message"),
+    [
+        ([(0.2, 0.4), (0.5, 1)], TypeError, r"ranges must be a Mapping, got list; from names to ranges \(low, high\)"),
+        ({"buy": 1}, ValueError, "ranges has 1 entries, expected 2: one per column of features"),
+        ({"buy": np.array(1.0), "sell": 1}, TypeError, "buy must be a number, got ndarray"),
+    ],
+)
+def test_ranges_without_names_or_a_price_are_refused(ranges, kind, message):
+    with pytest.raises(kind, match=message):
+        Prices.named(FEATURES, ranges)
 
 
 def test_features_of_another_environment_are_refused():

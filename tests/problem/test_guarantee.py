@@ -209,6 +209,32 @@ def test_a_bad_policy_is_told_that_another_may_be_better(shop):
     promise = guarantee(shop.mdp, shop.mdp.uniform_policy(), shop.expert, belief)
     assert promise.improvement < 0
     assert "worse than the expert, though the expert is not optimal there" in str(promise)
+    assert f"({-promise.money:.4g} in money per step)" in promise.reason
+    assert str(promise).endswith("; worst at order = 5, holding = 3, sell = 13.")
+
+
+def test_a_policy_worse_than_an_expert_who_may_be_optimal_is_told_by_how_much(shop):
+    mdp, belief = shop.mdp, shop.env.price_ranges(order=5, holding=8, sell=15)
+    random, own = (guarantee(mdp, p, shop.expert, belief) for p in (mdp.uniform_policy(), mdp.policy_of(shop.expert)))
+    assert random.improvement < -0.01
+    assert random.reason.endswith(
+        f" may be {-random.improvement:.2g} ({-random.money:.4g} in money per step) worse than the expert"
+    )
+    assert own.reason.endswith("nobody can promise to be better")
+
+
+def test_intervals_promise_nothing_about_what_was_left_out(shop):
+    wide = Intervals(shop.env.cost - 5, shop.env.cost + 5)
+    assert guarantee(shop.mdp, shop.mdp.uniform_policy(), shop.expert, wide).scope.startswith("in [-1, 1] and in ")
+
+
+def test_an_improvement_under_a_cost_at_another_scale_is_that_much_smaller(shop):
+    belief = shop.env.price_ranges(order=(2.5, 5), holding=(0.3, 3), sell=(13, 16))
+    promise = solved(shop, belief).guarantee
+    d = shop.expert - shop.mdp.occupancy_of(promise.policy)
+    small = promise.worst_cost / 10
+    assert promise.covers(small)
+    assert d @ small == pytest.approx(promise.improvement / 10)
 
 
 def test_a_guarantee_can_be_pickled(shop):
@@ -249,7 +275,7 @@ def test_money_and_learning_units_say_the_same(shop):
     assert converted.money == converted.improvement
     d = shop.expert - shop.mdp.occupancy_of(stated.policy)
     assert stated.money == pytest.approx(d @ (money @ stated.worst), abs=1e-6)
-    assert f"({stated.money:.4g} in money)" in str(stated)
+    assert f"({stated.money:.4g} in money per step)" in str(stated)
 
 
 @pytest.mark.parametrize("kind", ["intervals", "ball", "near prior"])
@@ -318,7 +344,7 @@ def test_one_trajectory_is_enough_for_a_statement_and_not_for_a_guarantee():
     promise = guarantee(mdp, mdp.uniform_policy(), shown, belief, confidence=0.95)
     assert promise.bootstrap == pytest.approx(promise.estimate)
     assert not promise
-    assert str(promise).startswith("Nothing is guaranteed with probability 0.95 for every cost in the given intervals")
+    assert str(promise).startswith("Nothing is guaranteed with probability 0.95 for every cost in [-1, 1] and in ")
     assert "on these 1 trajectories the policy is" in promise.reason
 
 

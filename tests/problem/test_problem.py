@@ -246,6 +246,8 @@ def test_a_belief_excludes_a_prior_and_must_be_one():
             RLfDProblem(problem.mdp, problem.expert, **change, belief=problem.belief)
     with pytest.raises(TypeError, match=r"belief must be a Belief, got str; see rlfd_gym\.beliefs"):
         RLfDProblem(problem.mdp, problem.expert, belief="near")
+    with pytest.raises(TypeError, match="prior must be a cost over pairs, got NearPrior: give a belief as belief="):
+        RLfDProblem(problem.mdp, problem.expert, prior=problem.belief)
 
 
 def test_a_pickled_problem_is_locked_with_all_its_parts():
