@@ -256,9 +256,8 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         """Return by how much the apprentice is better than the expert at least, for which costs.
 
         For an occupancy it is certain, and about `policy`. For demonstrations it holds with the
-        probability `confidence`, by default 0.95, and is about its own `policy`, which is learned
-        from one half of the trajectories and judged by the other. A file has no demonstrations:
-        after `load` the expert is taken as it was estimated, without any confidence.
+        probability `confidence`, by default 0.95, and is about its own `policy`, learned from one
+        half of them and judged by the other. After `load` the expert is taken as it was estimated.
         """
         return apprentice_guarantee(self.problem, self.solution, self._shown, self._read, confidence, self._seed)
 
