@@ -46,10 +46,14 @@ def check_what_is_lost(deadly, out, **where):
     assert values(again) == values(compare.run(**CHOSEN))
 
 
+# A process is killed while it may still be starting; what loky's own thread makes of that says nothing about the rows.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_worker_that_dies_costs_its_cell_only(deadly, tmp_path, no_page):
     check_what_is_lost(deadly, tmp_path / "out", jobs=2)
 
 
+# A process is killed while it may still be starting; what loky's own thread makes of that says nothing about the rows.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_method_in_error_says_how_to_continue(tmp_path, monkeypatch):
     def solve(lesson):
         raise ZeroDivisionError("by nought")
