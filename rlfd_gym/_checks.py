@@ -130,7 +130,7 @@ def number(name: str, value: Any, low: float = -LARGEST, high: float = LARGEST, 
     An end that is missing or infinite is `LARGEST`.
     """
     if isinstance(value, NO_NUMBER) or not isinstance(value, (Real, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}: {value!r}")
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}{brief(value)}")
     low, high = max(low, -LARGEST), min(high, LARGEST)
     try:
         result = float(value)
@@ -140,6 +140,11 @@ def number(name: str, value: Any, low: float = -LARGEST, high: float = LARGEST, 
         left, right = "()" if open_ends else "[]"
         raise ValueError(f"{name} must be a finite number in {left}{low:g}, {high:g}{right}, got {value!r}")
     return result
+
+
+def brief(value: Any) -> str:
+    """Return ": value" for an error, if it is short; tables of others may warn when they are printed."""
+    return f": {value!r}" if isinstance(value, (str, bytes, bool, int, float, complex, np.generic)) else ""
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import FEASIBILITY, Belief, checked_scale
+from rlfd_gym.beliefs.belief import FEASIBILITY, Belief, checked_scale, in_learning_units
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -51,7 +51,7 @@ class Ball(Belief):
         scale = checked_scale(scale)
         guess, r = _checks.finite_array("prior", prior).copy(), _checks.number("radius", radius, 0.0)
         if scale is not None:
-            guess, r = scale.to_box(guess), r * scale.factor
+            guess, r = in_learning_units(guess, scale), r * scale.factor
         if guess.ndim == 1:  # a table may have anything at infeasible actions: `over` judges it
             _meets_the_box(guess, r)
         self._fill(prior=guess, alpha=0.0, scale=scale, radius=r)

@@ -153,6 +153,11 @@ def checked_scale(scale: CostScale | None) -> CostScale | None:
     return None if scale is None else _checks.instance("scale", scale, CostScale)
 
 
+def in_learning_units(values: FloatArray, scale: CostScale | None) -> FloatArray:
+    """Return a copy of costs, which are in money if there is a scale; gaps of a table stay gaps."""
+    return values.copy() if scale is None else 2.0 * (values - scale.low) / (scale.high - scale.low) - 1.0
+
+
 def in_box(name: str, vector: FloatArray, limit: float = 1.0) -> FloatArray:
     """Return a vector clipped to [-limit, limit]; if that removes more than rounding, raise an error."""
     worst = int(np.argmax(np.abs(vector)))

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import FEASIBILITY, Belief, checked_scale
+from rlfd_gym.beliefs.belief import FEASIBILITY, Belief, checked_scale, in_learning_units
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -54,7 +54,7 @@ class Intervals(Belief):
         ends = [_checks.finite_array(name, values) for name, values in (("low", low), ("high", high))]
         if ends[0].shape != ends[1].shape:
             raise ValueError(f"low has shape {ends[0].shape} and high has shape {ends[1].shape}, expected the same")
-        lower, upper = (end.copy() if scale is None else scale.to_box(end) for end in ends)
+        lower, upper = (in_learning_units(end, scale) for end in ends)
         if lower.ndim == 1:  # a table may have anything at infeasible actions: `over` judges it
             _check_order(*ends)
             lower, upper = _in_the_box(lower, upper)

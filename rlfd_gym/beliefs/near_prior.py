@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import BOUNDS, Belief, checked_scale, in_box
+from rlfd_gym.beliefs.belief import BOUNDS, Belief, checked_scale, in_box, in_learning_units
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -99,7 +99,7 @@ class NearPrior(Belief):
                 _checks.nonnegative("weights", weights)
         guess = _checks.finite_array("prior", prior).copy()
         self._fill(
-            prior=guess if scale is None else scale.to_box(guess),
+            prior=in_learning_units(guess, scale),
             alpha=_checks.number("alpha", alpha, 0.0),
             scale=scale,
             norm=norm,

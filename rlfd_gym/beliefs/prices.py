@@ -127,9 +127,8 @@ class Prices(Belief):
         if len(ranges) != size:
             raise ValueError(f"ranges has {len(ranges)} entries, expected {size}: one per column of features")
         for name, given in ranges.items():
-            pair: Any = given
-            if not (isinstance(pair, (tuple, list)) or getattr(pair, "ndim", 0) > 0):
-                pair = (given, given)
+            several = isinstance(given, (tuple, list)) or getattr(given, "ndim", 0) == 1
+            pair: list[Any] = list(given) if several else [given, given]  # type: ignore[arg-type]
             if len(pair) != 2:
                 raise ValueError(f"{name} must be a number or a range (low, high), got {given!r}")
             low, high = (_checks.number(name, end) for end in pair)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strategies import make_mdp, random_basis, seeds
 
 from rlfd_gym.beliefs import Ball, Belief, Hull, Intervals, NearPrior, Prices
+from rlfd_gym.experts.scale import CostScale
 
 KINDS = ("l2", "l1", "l1 with weights", "hull", "prices", "intervals", "ball")
 WITH_PENALTY = KINDS[:5]
@@ -212,3 +213,20 @@ def test_a_belief_prints_its_numbers_and_not_its_arrays(kind):
     belief = make_belief(kind, 500, 0.25, seed=0)
     assert repr(belief).startswith(f"{type(belief).__name__}(alpha={belief.alpha}")
     assert len(repr(belief)) < 300  # a few prices are numbers, too
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t, s: Ball(t, 1.0, scale=s),
+        lambda t, s: Intervals(t, t + 1.0, scale=s),
+        lambda t, s: NearPrior(t, 0.1, scale=s),
+    ],
+)
+def test_a_table_in_money_may_have_gaps_where_no_action_is_feasible(make):
+    mdp = make_mdp(1, 5, 3, 0.9)
+    table, scale = mdp.table(np.linspace(-3.0, 3.0, mdp.n_pairs)), CostScale(-5.0, 5.0)
+    assert np.isnan(table).any()
+    np.testing.assert_allclose(
+        make(table, scale).over(mdp).prior, make(mdp.pairs(table), scale).over(mdp).prior, rtol=0, atol=1e-15
+    )
