@@ -173,9 +173,8 @@ def read_log(
 
     # Read the good rows as indices, and warn about the others.
     roles = {"state": state, "action": action, "next_state": next_state, "episode": episode, "time": time}
-    named = {role: name for role, name in roles.items() if name is not None or role not in ("episode", "time")}
-    for role, name in named.items():
-        _checks.instance(role, name, str, "the name of a column")
+    given = ((role, name) for role, name in roles.items() if name is not None or role not in ("episode", "time"))
+    named = {role: _checks.instance(role, name, str, "the name of a column") for role, name in given}
     rows = clean(
         *_read(transitions, named),
         known_states=given_labels("state_labels", state_labels),
