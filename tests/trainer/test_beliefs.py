@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 
+import rlfd_gym
 from rlfd_gym import demonstrate, guarantee, solve_exact
 from rlfd_gym.beliefs import Ball, Hull, Intervals, NearPrior, Prices, scale_basis
 from rlfd_gym.problem import examples
-from rlfd_gym.trainer import RLfDTrainer, quiet_logger
 
 pytestmark = pytest.mark.needs_imitation
 
@@ -25,8 +27,15 @@ BELIEFS = {
 }
 
 
+def quiet():
+    """A logger that prints nothing; imitation is imported when it is made, not when tests are collected."""
+    from rlfd_gym.trainer import quiet_logger
+
+    return quiet_logger()
+
+
 def trained(demonstrations, **options):
-    trainer = RLfDTrainer(demonstrations, ENV, custom_logger=quiet_logger(), **options)
+    trainer = rlfd_gym.RLfDTrainer(demonstrations, ENV, custom_logger=quiet(), **options)
     trainer.train()
     return trainer
 
@@ -40,7 +49,7 @@ def test_a_trainer_solves_the_problem_of_its_belief_and_keeps_it_in_a_file(name,
     np.testing.assert_array_equal(trainer.solution.cost, expected.cost)
     assert trainer.solution.guarantee.improvement == expected.guarantee.improvement
     trainer.save(tmp_path / "trainer.npz")
-    again = RLfDTrainer.load(tmp_path / "trainer.npz", ENV, custom_logger=quiet_logger())
+    again = rlfd_gym.RLfDTrainer.load(tmp_path / "trainer.npz", ENV, custom_logger=quiet())
     assert type(again.belief) is type(belief)
     assert again.belief.scale == belief.scale
     np.testing.assert_array_equal(again.solution.cost, trainer.solution.cost)
@@ -57,7 +66,7 @@ def test_prices_of_a_file_that_do_not_make_its_cost_are_refused(tmp_path):
     arrays["solution.mixture"] = arrays["solution.mixture"] - 0.5
     np.savez(tmp_path / "other.npz", **arrays)
     with pytest.raises(ValueError, match="its cost is not that of its mixture or prices"):
-        RLfDTrainer.load(tmp_path / "other.npz", ENV, custom_logger=quiet_logger())
+        rlfd_gym.RLfDTrainer.load(tmp_path / "other.npz", ENV, custom_logger=quiet())
 
 
 def test_the_guarantee_of_an_occupancy_is_certain_and_that_of_the_function():
@@ -92,21 +101,32 @@ def test_a_rule_that_knows_how_wrong_the_prior_may_be_covers_that_distance():
 
 def test_a_belief_brings_its_own_alpha_and_needs_a_solver_that_takes_it():
     with pytest.raises(ValueError, match="alpha and regulariser belong to the belief that prior is, Prices"):
-        RLfDTrainer(EXPERT, ENV, prior=RANGES, alpha=0.1, custom_logger=quiet_logger())
+        rlfd_gym.RLfDTrainer(EXPERT, ENV, prior=RANGES, alpha=0.1, custom_logger=quiet())
     with pytest.raises(TypeError, match="Algorithm 1 has no estimator for the belief Prices; use solve_exact"):
-        RLfDTrainer(EXPERT, ENV, prior=RANGES, solver="smd", custom_logger=quiet_logger())
+        rlfd_gym.RLfDTrainer(EXPERT, ENV, prior=RANGES, solver="smd", custom_logger=quiet())
     wrong = Prices(ENV.features[:-1], [1, 1, 1], [2, 2, 2])
     with pytest.raises(ValueError, match="features has shape"):
-        RLfDTrainer(EXPERT, ENV, prior=wrong, custom_logger=quiet_logger())
+        rlfd_gym.RLfDTrainer(EXPERT, ENV, prior=wrong, custom_logger=quiet())
 
 
 def test_intervals_are_trained_by_algorithm_1_too(tmp_path):
     belief = Intervals(PRIOR - 0.05, PRIOR + 0.05)
-    trainer = RLfDTrainer(EXPERT, ENV, prior=belief, solver="smd", custom_logger=quiet_logger())
+    trainer = rlfd_gym.RLfDTrainer(EXPERT, ENV, prior=belief, solver="smd", custom_logger=quiet())
     trainer.train(20_000)
     assert (trainer.solution.cost >= belief.low - 1e-12).all()
     trainer.save(tmp_path / "trainer.npz")
-    again = RLfDTrainer.load(tmp_path / "trainer.npz", ENV, custom_logger=quiet_logger())
+    again = rlfd_gym.RLfDTrainer.load(tmp_path / "trainer.npz", ENV, custom_logger=quiet())
     trainer.train(1_000)
     again.train(1_000)
     np.testing.assert_array_equal(again.solution.cost, trainer.solution.cost)
+
+
+def test_training_logs_what_is_guaranteed(tmp_path):
+    from imitation.util.logger import configure
+
+    logger = configure(str(tmp_path), ["csv"])
+    trainer = rlfd_gym.RLfDTrainer(EXPERT, ENV, prior=RANGES, custom_logger=logger)
+    trainer.train()
+    logger.close()
+    (row,) = csv.DictReader((tmp_path / "progress.csv").read_text().splitlines())
+    assert float(row["rlfd/guarantee"]) == pytest.approx(trainer.solution.guarantee.improvement, abs=1e-6)
