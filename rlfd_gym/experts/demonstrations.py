@@ -20,13 +20,11 @@ The model decides which case applies, not `trajectory.terminal`: imitation's rol
 at the end of every episode, even if a time limit ended it, and seals' tabular environments call
 their horizon a termination.
 
-This module imports neither imitation nor torch: it recognises demonstrations by their attributes.
+`rlfd_gym.experts.reading` says what demonstrations may be, and which transitions have times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,16 +33,14 @@ from numpy.typing import ArrayLike, NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import warn
+from rlfd_gym.experts.reading import Demonstrations as Demonstrations
+from rlfd_gym.experts.reading import read_demonstrations as read_demonstrations
 from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
 DISCOUNTINGS = ("trajectory", "none")
 EXTRAPOLATED = "is extrapolated with the policy read off the demonstrations"
 SMALL_TAIL = 0.01  # warn if a larger share of the mass is extrapolated
-KINDS = (
-    "trajectories (with obs, acts and terminal), transitions (with obs and acts), batches (mappings with 'obs' and "
-    "'acts'), or an occupancy array over pairs or states × actions"
-)
 
 
 def occupancy_from_demonstrations(
@@ -56,9 +52,11 @@ def occupancy_from_demonstrations(
 
     Args:
         demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
-            loaded dataset); imitation's `Transitions` or `TransitionsMinimal`, or an iterable of
-            batches with "obs" and "acts", which need `discounting="none"`; or an occupancy, as an
-            array over pairs or a table over states × actions.
+            loaded dataset); imitation's `Transitions`, or an iterable of batches with "obs", "acts",
+            "next_obs" and "dones", such as a data loader, in their order; or an occupancy, as an
+            array over pairs or a table over states × actions. Transitions in another order, or
+            without next states and dones, have no times and need `discounting="none"`; see
+            `rlfd_gym.experts.reading`.
         mdp: the environment's tables.
         discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once.
             This gives the undiscounted frequencies, which are all that transitions without times
@@ -77,81 +75,6 @@ def occupancy_from_demonstrations(
         _check_discounting(discounting)
         return _given_occupancy(demonstrations, mdp)
     return estimate_occupancy(read_demonstrations(demonstrations), mdp, discounting=discounting)
-
-
-@dataclass(frozen=True, eq=False)
-class Demonstrations:
-    """Demonstrations as arrays, one trajectory after the other.
-
-    Attributes:
-        states: the state of each transition.
-        actions: the action of each transition.
-        next_states: the next state of each transition; `None` if the demonstrations do not say.
-        lengths: the number of steps of each trajectory; `None` for transitions without times.
-        terminal: the flag of each trajectory that says whether it terminated.
-    """
-
-    states: IntArray = field(repr=False)
-    actions: IntArray = field(repr=False)
-    next_states: IntArray | None = field(repr=False)
-    lengths: IntArray | None
-    terminal: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
-
-    @property
-    def ends(self) -> IntArray:
-        """The index of each trajectory's last transition."""
-        assert self.lengths is not None
-        return np.cumsum(self.lengths) - 1
-
-    def weights(self, discount: float) -> FloatArray:
-        """Return (1-γ)γᵗ/K for each transition."""
-        assert self.lengths is not None
-        times = np.arange(len(self.states)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
-        return (1 - discount) * discount**times / len(self.lengths)
-
-    def tails(self, discount: float) -> FloatArray:
-        """Return γ^T/K for each trajectory: the mass after its end."""
-        assert self.lengths is not None
-        return discount**self.lengths / len(self.lengths)
-
-    def only(self, trajectories: IntArray) -> Demonstrations:
-        """Return some of the trajectories, given by their numbers."""
-        assert self.lengths is not None
-        assert self.next_states is not None
-        first = self.ends - self.lengths + 1
-        steps = np.concatenate([np.arange(first[k], first[k] + self.lengths[k]) for k in trajectories])
-        return Demonstrations(
-            self.states[steps],
-            self.actions[steps],
-            self.next_states[steps],
-            self.lengths[trajectories],
-            self.terminal[trajectories],
-        )
-
-    def where(self, index: int) -> str:
-        """Return the name of a transition in error messages."""
-        if self.lengths is None:
-            return f"transition {index}"
-        number = int(np.searchsorted(self.ends, index))
-        return f"trajectory {number}, step {index - int(self.ends[number]) + int(self.lengths[number]) - 1}"
-
-
-def read_demonstrations(demonstrations: Any) -> Demonstrations:
-    """Read demonstrations of any supported kind, in a single pass."""
-    if _has(demonstrations, "obs", "acts") and not _has(demonstrations, "terminal"):
-        return _transitions([demonstrations], single=True)
-    if isinstance(demonstrations, (str, bytes, Mapping)) or not isinstance(demonstrations, Iterable):
-        if _has(demonstrations, "terminal"):
-            raise TypeError("demonstrations must be an iterable of trajectories, got a single one: put it in a list")
-        raise TypeError(f"demonstrations must be {KINDS}; got {type(demonstrations).__name__}")
-    if getattr(demonstrations, "ndim", 1) == 0:
-        raise TypeError(f"demonstrations must be {KINDS}; got a single number")
-    items = list(demonstrations)
-    if not items:
-        raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
-    if all(_has(item, "obs", "acts", "terminal") for item in items):
-        return _trajectories(items)
-    return _transitions(items, single=False)
 
 
 def estimate_occupancy(
@@ -219,71 +142,6 @@ def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
     return _checks.distribution("demonstrations", array, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)")
 
 
-def _trajectories(items: list[Any]) -> Demonstrations:
-    """Join trajectories."""
-    states, actions, following = [], [], []
-    for k, item in enumerate(items):
-        s, a = _indices(f"trajectory {k}: obs", item.obs), _indices(f"trajectory {k}: acts", item.acts)
-        if len(a) == 0 or len(s) != len(a) + 1:
-            raise ValueError(
-                f"demonstrations: trajectory {k} has {len(s)} observations and {len(a)} actions, expected at least one "
-                "action and one observation more than actions"
-            )
-        states.append(s[:-1])
-        actions.append(a)
-        following.append(s[1:])
-    return Demonstrations(
-        np.concatenate(states),
-        np.concatenate(actions),
-        np.concatenate(following),
-        np.array([len(a) for a in actions]),
-        np.array([bool(item.terminal) for item in items]),
-    )
-
-
-def _transitions(items: list[Any], *, single: bool) -> Demonstrations:
-    """Join transitions, or batches of them."""
-    columns: dict[str, list[IntArray]] = {"obs": [], "acts": [], "next_obs": []}
-    for k, item in enumerate(items):
-        batch = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
-        if single:
-            batch = {name: getattr(item, name) for name in columns if hasattr(item, name)}
-        if not {"obs", "acts"} <= set(batch) or _has(item, "terminal"):
-            raise TypeError(f"demonstrations must be {KINDS}, of one kind; item {k} is a {type(item).__name__}")
-        read = {
-            name: _indices(name if single else f"batch {k}: {name}", batch[name])
-            for name in columns
-            if batch.get(name) is not None
-        }
-        if len({len(column) for column in read.values()}) > 1:
-            sizes = ", ".join(f"{len(column)} {name}" for name, column in read.items())
-            raise ValueError(f"demonstrations: {'transitions' if single else f'batch {k}'} of unequal lengths: {sizes}")
-        for name, column in read.items():
-            columns[name].append(column)
-    states, actions = np.concatenate(columns["obs"]), np.concatenate(columns["acts"])
-    if len(states) == 0:
-        raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
-    complete = len(columns["next_obs"]) == len(items)
-    return Demonstrations(states, actions, np.concatenate(columns["next_obs"]) if complete else None, None)
-
-
-def _indices(name: str, values: Any) -> IntArray:
-    """Return states or actions as an int vector.
-
-    They must have the shape (T,) or (T, 1), and be integers or floats that are whole numbers.
-    """
-    array = _checks.as_array(f"demonstrations, {name},", values)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    whole = array.dtype.kind == "f" and bool(((np.abs(array) < 2**53) & (array == np.round(array))).all())
-    if array.ndim != 1 or not (whole or array.dtype.kind in "iu" or array.size == 0):
-        raise TypeError(
-            f"demonstrations, {name}, must be whole numbers of shape (T,) or (T, 1), the tabular states and actions; "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    return array.astype(np.int64) if whole else _checks.integers(f"demonstrations, {name},", array)
-
-
 def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
     """Check that the environment has every state, action and next state."""
     n_states, n_actions = feasible.shape
@@ -317,8 +175,9 @@ def check_timed(read: Demonstrations, discounting: str) -> bool:
     _check_discounting(discounting)
     if discounting == "trajectory" and read.lengths is None:
         raise ValueError(
-            "demonstrations are transitions without times, from which no discounted occupancy can be computed; pass "
-            'trajectories, or discounting="none" to use the undiscounted frequencies'
+            "demonstrations are transitions without times, from which no discounted occupancy can be computed: they "
+            "are not in their order, as from a loader that shuffles, or lack next_obs or dones; pass trajectories, a "
+            'loader with shuffle=False, or discounting="none" to use the undiscounted frequencies'
         )
     return discounting == "trajectory"
 
@@ -331,7 +190,3 @@ def warn_about_tails(mass: float, what: str = EXTRAPOLATED) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-def _has(item: Any, *names: str) -> bool:
-    return all(hasattr(item, name) for name in names)

@@ -58,7 +58,7 @@ class Settings:
     n_jobs: int = 1
     policy_kind: str = "occupancy"
     discounting: str = "trajectory"
-    allow_variable_horizon: bool = False
+    allow_variable_horizon: bool = True
 
     def __post_init__(self) -> None:
         """Check every option by itself."""

@@ -1,9 +1,11 @@
 """RLfD_α with the interface of imitation's trainers: demonstrations in, a policy and a reward out.
 
-Swap the class in a script that uses `BC`, `GAIL` or `MCEIRL`, add a prior if there is one, and keep the rest:
+Swap the class in a script that uses `GAIL`, `AIRL` or `MCEIRL`, add a prior if there is one, and keep the rest:
 
-    trainer = MCEIRL(demonstrations, env, reward_net, rng)
-    trainer = RLfDTrainer(demonstrations, env, reward_net, rng, prior=guess)
+    trainer = MCEIRL(demonstrations, env, reward_net, rng, log_interval=250)
+    trainer = RLfDTrainer(demonstrations, env, reward_net, rng, log_interval=250, prior=guess)
+
+`BC` knows no environment, so add `env` to its call. `rlfd_gym.trainer.foreign` lists what is accepted.
 
 What is learned, and what the numbers mean, is in `rlfd_gym.problem.problem`; how demonstrations
 become an occupancy, in `rlfd_gym.experts.demonstrations`. Only tabular environments have tables, and
@@ -35,17 +37,14 @@ from rlfd_gym.problem.guarantee import Guarantee
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
-from rlfd_gym.trainer import loading, saving
+from rlfd_gym.trainer import foreign, loading, saving, training
 from rlfd_gym.trainer.env_model import EnvModel
 from rlfd_gym.trainer.policy import TablePolicy
-from rlfd_gym.trainer.reward import TableRewardNet, fit_reward_net, reward_table
+from rlfd_gym.trainer.reward import TableRewardNet, reward_table
 from rlfd_gym.trainer.settings import Prior, ReadsSettings, Settings, Solver
-from rlfd_gym.trainer.training import apprentice_guarantee, choose_alpha, progress, read_expert, train_smd
-
-LARGE_GAP = 0.5  # for costs in [-1, 1]
 
 
-class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
+class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorithm[TransitionsMinimal]):
     """Learn a cost and a policy from demonstrations and a prior guess of the cost.
 
     Args:
@@ -86,8 +85,9 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
             one for the learned cost. The first mixes as the expert does; the second is deterministic.
         discounting: "none" allows transitions without times, see `occupancy_from_demonstrations`.
         custom_logger: where to log to.
-        allow_variable_horizon: whether trajectories may differ in length, as in every imitation
-            algorithm.
+        allow_variable_horizon: whether trajectories may differ in length. They may by default, unlike
+            in imitation: the occupancy goes on where an episode ended, so ends tell nothing.
+        of_mceirl, of_imitation: what else imitation's algorithms take, see `rlfd_gym.trainer.foreign`.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -101,11 +101,11 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     def __init__(
         self,
-        demonstrations: Any,
+        demonstrations: Any = None,
         env: Any = None,
         reward_net: RewardNet | None = None,
         rng: np.random.Generator | int | None = None,
-        *,
+        *of_mceirl: Any,
         venv: Any = None,
         prior: Prior | None = None,
         alpha: float | str | None = None,
@@ -119,12 +119,12 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         policy_kind: str = "occupancy",
         discounting: str = "trajectory",
         custom_logger: HierarchicalLogger | None = None,
-        allow_variable_horizon: bool = False,
+        allow_variable_horizon: bool = True,
+        **of_imitation: Any,
     ) -> None:
         """Check the settings and read the environment; nothing is trained yet."""
-        if (env is None) == (venv is None):
-            raise TypeError("RLfDTrainer needs an environment: pass either env or venv")
-        self.env = venv if env is None else env
+        words, discount = foreign.constructor_words(RLfDTrainer, of_mceirl, of_imitation, discount)
+        self.env = foreign.one_environment(env, venv)
         settings = Settings(
             alpha=alpha, regulariser=regulariser, discount=discount, solver=solver, step_size=step_size,
             epsilon=epsilon, n_runs=n_runs, n_jobs=n_jobs, policy_kind=policy_kind, discounting=discounting,
@@ -150,13 +150,15 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         spaces = Discrete(pairs.n_states), Discrete(pairs.n_actions)
         self._policy = TablePolicy(*spaces, pairs.table(pairs.uniform_policy(), 0.0), seed=int(seeds[1]))
         self._reward_net = TableRewardNet(*spaces) if reward_net is None else reward_net
-        super().__init__(
-            demonstrations=demonstrations, custom_logger=custom_logger, allow_variable_horizon=allow_variable_horizon
-        )
+        super().__init__(demonstrations=None, custom_logger=custom_logger)
+        self.allow_variable_horizon = allow_variable_horizon  # of which imitation's constructor would warn
+        self._take(words)
+        if demonstrations is not None:
+            self.set_demonstrations(demonstrations)
 
     def set_demonstrations(self, demonstrations: Any) -> None:
         """Set or replace the demonstrations; `policy` stays as it is until `train` is called."""
-        read, expert, noise = read_expert(self._model, demonstrations, self.settings, self._seed)
+        read, expert, noise = training.read_expert(self._model, demonstrations, self.settings, self._seed)
         # Checked last: the check stores the horizon, and rejected demonstrations must not set it.
         if read is not None and read.lengths is not None:
             self._check_fixed_horizon(read.lengths.tolist())
@@ -166,11 +168,12 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
     def train(
         self,
         max_iter: int | None = None,
+        callback: Callable[[int], Any] | None = None,
         *,
         n_runs: int | None = None,
         progress_bar: bool = False,
-        callback: Callable[[int], Any] | None = None,
         log_interval: int | None = None,
+        **of_imitation: Any,
     ) -> FloatArray:
         """Train, or continue: SMD resumes where it stopped, unless the demonstrations changed.
 
@@ -178,34 +181,35 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
             max_iter: the iterations of each run of SMD; by default the theorem's for `epsilon` if
                 that was given, and otherwise 5,000,000 (50,000 without tables). Other solvers
                 decide for themselves.
-            n_runs: as in the constructor, to be chosen at the first call.
-            progress_bar: show one.
             callback: called with the number of iterations done, whenever there is something to
                 log; returning `False` stops the training.
+            n_runs: as in the constructor, to be chosen at the first call.
+            progress_bar: show one.
             log_interval: iterations between logs; by default a tenth of `max_iter`. 0 logs at the
                 end only, and so does every training whose runs together are too large to be kept
                 (512 MiB); such a training cannot be continued either.
+            of_imitation: what else imitation's algorithms take, see `rlfd_gym.trainer.foreign`.
 
         Returns:
-            The apprentice's state occupancy, which sums to one. Everything else is in `solution`.
+            The apprentice's state occupancy, which sums to one; divided by 1 - γ, it is the expected
+            discounted number of visits, as MCEIRL returns it. Everything else is in `solution`.
         """
+        words = self._train_words(of_imitation)
+        max_iter, callback = foreign.max_iter_of(max_iter, words), foreign.callback_of(callback, words)
         if self.solver == "smd":
-            train_smd(
+            training.train_smd(
                 self.problem, self.settings, self._solution, lambda part, goal: self._log(self._adopt(part), goal),
                 callback, seed=self._seed, tables=self._model.mdp is not None, max_iter=max_iter, n_runs=n_runs,
                 log_interval=log_interval, progress_bar=progress_bar,
             )  # fmt: skip
-            if self.duality_gap > LARGE_GAP:
-                self.logger.warn(
-                    f"the duality gap is still {self.duality_gap:.2g}: train longer, or with another step_size, or use "
-                    'solver="exact"'
-                )
+            training.log_large_gap(self.logger, self.duality_gap)
         else:
             self._solve()
             self._log(None)
             if callback is not None:
                 callback(self.solution.n_iterations)
         self._fit_own_net()
+        foreign.log_rollouts(self._policy, self.logger, words, self.solution.n_iterations)
         return self._model.state_occupancy(self._policy_pairs, self.solution.occupancy)
 
     @property
@@ -259,7 +263,9 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         probability `confidence`, by default 0.95, and is about its own `policy`, learned from one
         half of them and judged by the other. After `load` the expert is taken as it was estimated.
         """
-        return apprentice_guarantee(self.problem, self.solution, self._shown, self._read, confidence, self._seed)
+        return training.apprentice_guarantee(
+            self.problem, self.solution, self._shown, self._read, confidence, self._seed
+        )
 
     @property
     def cost_table(self) -> FloatArray:
@@ -303,7 +309,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
             solution = (self.solver if callable(self.solver) else solve_exact)(problem)
             self._adopt(_checks.instance("what solver returns", solution, Solution))
         elif self._choice is None:
-            choice = choose_alpha(problem, self.alpha_rule, self._noise)
+            choice = training.choose_alpha(problem, self.alpha_rule, self._noise)
             self._pose(problem.expert, self._noise, choice)
             self._adopt(choice.solution)
             self.logger.info(f"{self.alpha_rule}: {choice.reason}")
@@ -332,19 +338,13 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     def _log(self, before: Solution | None, promise: float | None = None) -> None:
         """Log where the training stands, and the gap that the theorem promises for its end."""
-        now = self.solution
-        record = progress(self._model, self.problem.expert, now, before, self._policy_pairs)
-        record |= {} if promise is None else {"theorem_bound": promise}
-        record |= {} if self.alpha_rule is None else {"alpha": self.alpha}
-        record |= {} if self.prior is None else {"prior_distance": float(np.linalg.norm(now.cost - self.prior))}
-        for name, value in record.items():
-            self.logger.record(f"rlfd/{name}", value)
-        self.logger.dump(now.n_iterations)
+        training.log_progress(
+            self.logger, self._model, self.problem.expert, self.solution, before, self._policy_pairs, self.prior,
+            theorem_bound=promise, alpha=None if self.alpha_rule is None else self.alpha,
+        )  # fmt: skip
 
     def _fit_own_net(self) -> None:
         """Fit the user's own reward net to what was learned, and log how well it fits."""
-        if isinstance(self._reward_net, TableRewardNet) or self._solution is None:
-            return
-        data = self._model.transitions(), np.random.default_rng(self._seed), self._model.observations
-        self.logger.record("rlfd/reward_fit_error", fit_reward_net(self._reward_net, self._reward_table, *data))
-        self.logger.dump(self._solution.n_iterations)
+        if not isinstance(self._reward_net, TableRewardNet) and self._solution is not None:
+            table, steps = self._reward_table, self._solution.n_iterations
+            training.fit_own_net(self._reward_net, table, self._model, self._seed, self.logger, steps)

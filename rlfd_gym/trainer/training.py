@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from imitation.rewards.reward_nets import RewardNet
+from imitation.util.logger import HierarchicalLogger
 from tqdm.auto import tqdm
 
 from rlfd_gym import _checks
@@ -25,11 +27,13 @@ from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.solvers.smd import keeps_runs, solve_smd
 from rlfd_gym.trainer.env_model import EnvModel
+from rlfd_gym.trainer.reward import fit_reward_net
 from rlfd_gym.trainer.settings import Settings
 
 MODEL_ITERATIONS = 5_000_000  # a second or so
 BLACK_BOX_ITERATIONS = 50_000
 CONFIDENCE = 0.95  # of a guarantee, unless one is asked for
+LARGE_GAP = 0.5  # for costs in [-1, 1]
 LOGS = 10  # per call, unless log_interval says otherwise
 
 
@@ -162,12 +166,20 @@ def _guarantee_of(
     return guarantee(problem.mdp, read(solution), expert, problem.belief, confidence, seed=seed, cost=learned)
 
 
-def progress(
-    model: EnvModel, expert: Any, now: Solution, before: Solution | None, policy: FloatArray
-) -> dict[str, float]:
-    """Return the numbers worth logging.
+def log_progress(
+    logger: HierarchicalLogger,
+    model: EnvModel,
+    expert: Any,
+    now: Solution,
+    before: Solution | None,
+    policy: FloatArray,
+    prior: FloatArray | None,
+    **more: float | None,
+) -> None:
+    """Log where a training stands.
 
-    These are the certificate, the costs of expert and apprentice, and ℓ1 changes since `before`.
+    That is the certificate, the costs of expert and apprentice, ℓ1 changes since `before`, the distance
+    from the prior if there is one, and what `more` has.
     """
     record: dict[str, float] = {"iteration": now.n_iterations}
     if now.guarantee is not None:
@@ -178,4 +190,26 @@ def progress(
     if before is not None:
         for name in ("cost", "value", "occupancy"):
             record[f"change_{name}"] = float(np.abs(getattr(now, name) - getattr(before, name)).sum())
-    return record
+    if prior is not None:
+        record["prior_distance"] = float(np.linalg.norm(now.cost - prior))
+    record |= {name: value for name, value in more.items() if value is not None}
+    for name, value in record.items():
+        logger.record(f"rlfd/{name}", value)
+    logger.dump(now.n_iterations)
+
+
+def log_large_gap(logger: HierarchicalLogger, gap: float) -> None:
+    """Log a warning if a training of Algorithm 1 ended far from the optimum."""
+    if gap > LARGE_GAP:
+        logger.warn(
+            f'the duality gap is still {gap:.2g}: train longer, or with another step_size, or use solver="exact"'
+        )
+
+
+def fit_own_net(
+    net: RewardNet, table: FloatArray, model: EnvModel, seed: int, logger: HierarchicalLogger, step: int
+) -> None:
+    """Fit the user's own reward net to the learned reward, and log how well it fits."""
+    error = fit_reward_net(net, table, model.transitions(), np.random.default_rng(seed), model.observations)
+    logger.record("rlfd/reward_fit_error", error)
+    logger.dump(step)
