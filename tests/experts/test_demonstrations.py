@@ -299,8 +299,10 @@ def test_everything_imitation_calls_demonstrations_is_read(chain, tmp_path):
     for kind in (transitions, minimal, loader):
         mu = occupancy_from_demonstrations(kind, chain, discounting="none")
         np.testing.assert_allclose(mu, [0.5, 0.5, 0, 0])
-        with pytest.raises(ValueError, match="transitions without times"):
-            occupancy_from_demonstrations(kind, chain)
+    for kind in (transitions, loader):
+        np.testing.assert_allclose(occupancy_from_demonstrations(kind, chain), expected)
+    with pytest.raises(ValueError, match="transitions without times"):
+        occupancy_from_demonstrations(minimal, chain)
 
 
 @pytest.mark.parametrize("n_trajectories", [1, 1000])

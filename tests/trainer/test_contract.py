@@ -35,18 +35,19 @@ def test_the_trainer_takes_mceirls_positional_arguments_and_gails_venv(make, inv
     assert (by_venv.train(QUICK) == make(careful, venv, None, np.random.default_rng(0)).train(QUICK)).all()
 
 
-def test_trajectories_of_different_lengths_are_refused(make, inventory):
+def test_trajectories_of_different_lengths_are_refused_on_request(make, inventory):
     short, long = trajectory([0, 1], [0]), trajectory([0, 1, 2], [0, 0])
     with pytest.raises(ValueError, match=r"different length detected: \{1, 2\}"):
-        make([short, long], inventory)
-    trainer = make([short], inventory)
+        make([short, long], inventory, allow_variable_horizon=False)
+    trainer = make([short], inventory, allow_variable_horizon=False)
     with pytest.raises(ValueError, match="different length"):
         trainer.set_demonstrations([long])
-    make([short, long], inventory, allow_variable_horizon=True)
+    for settings in ({}, {"allow_variable_horizon": True}):
+        make([short], inventory, **settings).set_demonstrations([short, long])
 
 
 def test_the_horizon_of_refused_demonstrations_is_forgotten(make, inventory):
-    trainer = make(None, inventory)
+    trainer = make(None, inventory, allow_variable_horizon=False)
     with pytest.raises(ValueError, match="next state 99"):
         trainer.set_demonstrations([trajectory([0, 1, 99], [0, 0])])
     trainer.set_demonstrations([trajectory([0, 1], [0])])

@@ -63,9 +63,9 @@ def test_an_order_that_was_cut_counts_as_what_it_was_cut_to(make, inventory):
 
 
 def test_transitions_without_times_need_discounting_none(make, inventory):
-    from imitation.data import rollout
+    from imitation.data.types import TransitionsMinimal
 
-    transitions = rollout.flatten_trajectories([trajectory([0, 1, 2], [3, 4])])
+    transitions = TransitionsMinimal(obs=np.array([0, 1]), acts=np.array([3, 4]), infos=np.array([{}, {}]))
     with pytest.raises(ValueError, match="transitions without times"):
         make(transitions, inventory)
     trainer = make(transitions, inventory, discounting="none")
