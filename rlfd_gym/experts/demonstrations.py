@@ -38,7 +38,7 @@ from rlfd_gym.experts.reading import read_demonstrations as read_demonstrations
 from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
-DISCOUNTINGS = ("trajectory", "none")
+DISCOUNTINGS = ("trajectory", "policy", "none")
 EXTRAPOLATED = "is extrapolated with the policy read off the demonstrations"
 SMALL_TAIL = 0.01  # warn if a larger share of the mass is extrapolated
 
@@ -58,9 +58,11 @@ def occupancy_from_demonstrations(
             without next states and dones, have no times and need `discounting="none"`; see
             `rlfd_gym.experts.reading`.
         mdp: the environment's tables.
-        discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once.
-            This gives the undiscounted frequencies, which are all that transitions without times
-            allow. They equal the discounted occupancy only if the transitions were drawn from it.
+        discounting: "trajectory" weighs step t by (1-γ)γᵗ. The others need no times. "policy" is
+            the occupancy of π̂, so that only what was done in each state counts: right for actions
+            that an expert gave for states of somebody else's choice, as in DAgger. "none" counts
+            every transition once: these frequencies equal the discounted occupancy only if the
+            transitions were drawn from it.
 
     Example:
         >>> from types import SimpleNamespace
@@ -74,7 +76,10 @@ def occupancy_from_demonstrations(
     if isinstance(demonstrations, np.ndarray):
         _check_discounting(discounting)
         return _given_occupancy(demonstrations, mdp)
-    return estimate_occupancy(read_demonstrations(demonstrations), mdp, discounting=discounting)
+    read = read_demonstrations(demonstrations)
+    if discounting == "policy":
+        read = read.without_times()
+    return estimate_occupancy(read, mdp, discounting=discounting)
 
 
 def estimate_occupancy(
@@ -87,6 +92,8 @@ def estimate_occupancy(
     timed = check_timed(read, discounting)
     pairs = demonstrated_pairs(read, mdp)
     counts = np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64)
+    if discounting == "policy":
+        return _occupancy_of_shown(mdp, counts)
     if not timed:
         return counts / counts.sum()
     assert read.next_states is not None
@@ -104,6 +111,21 @@ def estimate_occupancy(
     warn_about_tails(float(mass[~absorbing[last]].sum()), EXTRAPOLATED + where)
     occupancy = seen + np.maximum(tail, 0.0)[mdp.pair_states] * policy
     return np.asarray(occupancy / occupancy.sum())
+
+
+def _occupancy_of_shown(mdp: TabularMDP, counts: FloatArray) -> FloatArray:
+    """Return the occupancy of π̂, and warn if much of it lies in states where nothing was shown."""
+    occupancy = mdp.occupancy_of(policy_of(mdp, counts))
+    unknown = ~absorbing_states(mdp) & (mdp.sum_by_state(counts) == 0)
+    guessed = float(mdp.sum_by_state(occupancy)[unknown].sum())
+    if guessed > SMALL_TAIL:
+        warn(
+            f"demonstrations: the policy that they show spends {guessed:.1%} of the discounted mass in states that "
+            "none of them leaves, where it takes all actions alike",
+            UserWarning,
+            stacklevel=4,
+        )
+    return occupancy
 
 
 def demonstrated_pairs(read: Demonstrations, mdp: TabularMDP) -> IntArray:
@@ -139,6 +161,12 @@ def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
                 "which is not feasible"
             )
         array = array[mdp.pair_states, mdp.pair_actions]
+    elif array.shape == (mdp.n_states,) != (mdp.n_pairs,):
+        raise ValueError(
+            f"demonstrations has shape {array.shape}, an occupancy over states, as MCEIRL takes; what was done there "
+            "is missing: pass trajectories, or a table over states × actions that sums to 1, such as "
+            "occupancy[:, None] / occupancy.sum() * policy for a discounted occupancy"
+        )
     return _checks.distribution("demonstrations", array, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)")
 
 
@@ -177,7 +205,8 @@ def check_timed(read: Demonstrations, discounting: str) -> bool:
         raise ValueError(
             "demonstrations are transitions without times, from which no discounted occupancy can be computed: they "
             "are not in their order, as from a loader that shuffles, or lack next_obs or dones; pass trajectories, a "
-            'loader with shuffle=False, or discounting="none" to use the undiscounted frequencies'
+            'loader with shuffle=False, discounting="policy" to use only what was done in each state, or '
+            'discounting="none" to use the undiscounted frequencies'
         )
     return discounting == "trajectory"
 

@@ -86,6 +86,10 @@ class Demonstrations:
             self.terminal[trajectories],
         )
 
+    def without_times(self) -> Demonstrations:
+        """Return what was done in which states, without when it was and what followed."""
+        return Demonstrations(self.states, self.actions, None, None)
+
     def where(self, index: int) -> str:
         """Return the name of a transition in error messages."""
         if self.lengths is None:

@@ -1,11 +1,10 @@
 """RLfD_α with the interface of imitation's trainers: demonstrations in, a policy and a reward out.
 
-Swap the class in a script that uses `GAIL`, `AIRL` or `MCEIRL`, add a prior if there is one, and keep the rest:
+Swap the class in a script that uses `GAIL`, `AIRL` or `MCEIRL` (or `BC`, and add `env`), add a prior if
+there is one, and keep the rest; `rlfd_gym.trainer.foreign` lists what is accepted:
 
     trainer = MCEIRL(demonstrations, env, reward_net, rng, log_interval=250)
     trainer = RLfDTrainer(demonstrations, env, reward_net, rng, log_interval=250, prior=guess)
-
-`BC` knows no environment, so add `env` to its call. `rlfd_gym.trainer.foreign` lists what is accepted.
 
 What is learned, and what the numbers mean, is in `rlfd_gym.problem.problem`; how demonstrations
 become an occupancy, in `rlfd_gym.experts.demonstrations`. Only tabular environments have tables, and
@@ -83,10 +82,10 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
         n_jobs: how many runs at a time.
         policy_kind: "occupancy" for the policy of the learned occupancy μ, "greedy" for the optimal
             one for the learned cost. The first mixes as the expert does; the second is deterministic.
-        discounting: "none" allows transitions without times, see `occupancy_from_demonstrations`.
+        discounting: as in `occupancy_from_demonstrations`; "policy" is the one for DAgger.
         custom_logger: where to log to.
-        allow_variable_horizon: whether trajectories may differ in length. They may by default, unlike
-            in imitation: the occupancy goes on where an episode ended, so ends tell nothing.
+        allow_variable_horizon: whether trajectories may differ in length. Unlike in GAIL they may: the
+            occupancy continues after an episode's end, which therefore tells nothing of rewards.
         of_mceirl, of_imitation: what else imitation's algorithms take, see `rlfd_gym.trainer.foreign`.
 
     Example:

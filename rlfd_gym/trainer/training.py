@@ -50,6 +50,8 @@ def read_expert(
             raise ValueError("demonstrations: an occupancy has no next states, which env without tables needs")
         return None, occupancy_from_demonstrations(demonstrations, model.mdp), None
     read, how = model.as_executed(read_demonstrations(demonstrations)), settings.discounting
+    if how == "policy":
+        read = read.without_times()
     if model.mdp is None:
         stays, feasible = model.seems_absorbing(read), model.pairs.feasible
         expert = sampled_expert(read, model.discount, feasible=feasible, absorbing=stays, discounting=how)

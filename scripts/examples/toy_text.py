@@ -59,7 +59,6 @@ def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> t
         discount=DISCOUNT,
         policy_kind="greedy",
         custom_logger=quiet_logger(),
-        allow_variable_horizon=True,  # both environments terminate
     )
     trainer.train()
     apprentice = mdp.pairs(trainer.policy.probabilities.numpy())

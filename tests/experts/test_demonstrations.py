@@ -184,8 +184,48 @@ def test_an_occupancy_is_taken_as_it_is():
         occupancy_from_demonstrations(np.full((3, 2), 1 / 6), mdp)
     with pytest.raises(ValueError, match="must sum to 1"):
         occupancy_from_demonstrations(np.array([0.5, 0.5, 0.5]), mdp)
-    with pytest.raises(ValueError, match=r"has shape \(2,\)"):
-        occupancy_from_demonstrations(np.array([0.5, 0.5]), mdp)
+    with pytest.raises(ValueError, match=r"has shape \(4,\), expected \(3,\)"):
+        occupancy_from_demonstrations(np.full(4, 0.25), mdp)
+
+
+def test_an_occupancy_over_states_alone_is_refused_with_what_is_missing():
+    mdp = make_mdp(3, n_states=5, n_actions=2, discount=0.8)
+    policy = random_policy(mdp, 4)
+    states = mdp.sum_by_state(mdp.occupancy_of(policy)) / (1 - mdp.discount)  # expected visits, as MCEIRL has them
+    with pytest.raises(ValueError, match=r"has shape \(5,\), an occupancy over states.*what was done there is missing"):
+        occupancy_from_demonstrations(states, mdp)
+    table = states[:, None] / states.sum() * mdp.table(policy, 0.0)
+    np.testing.assert_allclose(occupancy_from_demonstrations(table, mdp), mdp.occupancy_of(policy), atol=1e-12)
+    lonely = TabularMDP([[0, 1], [1, 0]], [0, 1], [0, 0], initial=None, discount=0.5)  # one action: states are pairs
+    assert occupancy_from_demonstrations(np.array([0.5, 0.5]), lonely).tolist() == [0.5, 0.5]
+
+
+def test_discounting_policy_is_the_models_occupancy_of_what_was_done_in_each_state():
+    mdp = make_mdp(3, n_states=5, n_actions=2, discount=0.8)
+    pairs = np.repeat(np.arange(mdp.n_pairs), np.arange(1, mdp.n_pairs + 1))  # in no order, with counts of their own
+    shown = np.random.default_rng(0).permutation(pairs)
+    read = SimpleNamespace(obs=mdp.pair_states[shown], acts=mdp.pair_actions[shown])
+    policy = np.arange(1.0, mdp.n_pairs + 1)
+    policy /= mdp.sum_by_state(policy)[mdp.pair_states]
+    mu = occupancy_from_demonstrations(read, mdp, discounting="policy")
+    np.testing.assert_allclose(mu, mdp.occupancy_of(policy), atol=1e-12)
+
+
+def test_discounting_policy_does_not_care_where_actions_led(chain):
+    moved = SimpleNamespace(obs=[0, 0], acts=[0, 1], next_obs=[1, 1], dones=[True, True])  # 0 stays where it is
+    stayed = SimpleNamespace(obs=[0, 0], acts=[0, 1])
+    one, other = (occupancy_from_demonstrations(kind, chain, discounting="policy") for kind in (moved, stayed))
+    assert (one == other).all()
+
+
+@pytest.mark.filterwarnings("default:demonstrations")
+def test_discounting_policy_says_what_it_guesses():
+    mdp = TabularMDP([[0, 1], [1, 0], [0, 1]], [0, 1, 1], [0, 0, 1], initial=[1, 0], discount=0.5)
+    with pytest.warns(UserWarning, match=r"spends 40.0% of the discounted mass in states that none of them leaves"):
+        mu = occupancy_from_demonstrations(SimpleNamespace(obs=[0], acts=[0]), mdp, discounting="policy")
+    np.testing.assert_allclose(mu, mdp.occupancy_of([1, 0.5, 0.5]), atol=1e-12)
+    with pytest.raises(ValueError, match='discounting="policy" needs transition tables'):
+        sampled_expert(read_demonstrations([trajectory([0, 1], [0])]), 0.5, feasible=mdp.feasible, discounting="policy")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +272,7 @@ def test_bad_demonstrations_are_refused(chain, demonstrations, error, message):
 
 
 def test_bad_settings_are_refused(chain):
-    with pytest.raises(ValueError, match="discounting must be one of trajectory, none"):
+    with pytest.raises(ValueError, match="discounting must be one of trajectory, policy, none"):
         occupancy_from_demonstrations([trajectory([0, 1], [1])], chain, discounting="some")
     with pytest.raises(ValueError, match="discounting must be one of"):
         occupancy_from_demonstrations(np.full(4, 0.25), chain, discounting="some")

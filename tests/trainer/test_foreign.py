@@ -407,21 +407,28 @@ def test_episodes_of_unequal_length_are_taken_like_bc_takes_them(make, scene):
 
 
 @pytest.mark.filterwarnings("ignore:keys will default:DeprecationWarning")  # imitation saves with jsonpickle
+@pytest.mark.filterwarnings("ignore:demonstrations. the policy that they show")  # in the first round it misses states
 def test_dagger_trains_the_trainer_as_its_bc(scene, quiet, tmp_path):
     from imitation.algorithms.dagger import LinearBetaSchedule, SimpleDAggerTrainer
+    from imitation.data import serialize
     from stable_baselines3.common.evaluation import evaluate_policy
 
     from rlfd_gym import RLfDTrainer
 
     rng = np.random.default_rng(0)
     spaces = {"observation_space": scene.venv.observation_space, "action_space": scene.venv.action_space}
-    trainer = RLfDTrainer(env=scene.venv, rng=rng, custom_logger=quiet, **spaces)
+    trainer = RLfDTrainer(env=scene.venv, rng=rng, discounting="policy", custom_logger=quiet, **spaces)
     dagger = SimpleDAggerTrainer(
         venv=scene.venv, scratch_dir=tmp_path, expert_policy=scene.expert, rng=rng, bc_trainer=trainer,
         beta_schedule=LinearBetaSchedule(2), custom_logger=quiet,
     )  # fmt: skip
     dagger.train(600, rollout_round_min_timesteps=200)
     assert dagger.round_num == 3
+    rounds = [serialize.load(path)[0] for path in sorted(tmp_path.glob("demos/*/*.npz"))]
+    counts = np.bincount(
+        np.concatenate([scene.mdp.pair_index(walk.obs[:-1], walk.acts) for walk in rounds]), minlength=scene.mdp.n_pairs
+    )
+    np.testing.assert_allclose(trainer.problem.expert, scene.mdp.occupancy_of(scene.mdp.policy_of(counts)))
     assert trainer.logger is quiet
     assert trainer.duality_gap < 1e-6
     mean, expert = (evaluate_policy(policy, scene.venv, 50, warn=False)[0] for policy in (dagger.policy, scene.expert))
