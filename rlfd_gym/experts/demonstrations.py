@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import warn
-from rlfd_gym.experts.reading import Demonstrations as Demonstrations
+from rlfd_gym.experts.reading import Demonstrations as Demonstrations  # found here as well
 from rlfd_gym.experts.reading import read_demonstrations as read_demonstrations
 from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP

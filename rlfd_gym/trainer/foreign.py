@@ -2,7 +2,7 @@
 
 A script that calls one of them runs with only the name of the class changed. Most of its words are
 about networks, batches and optimisers, of which there are none here: they are accepted, and named
-in the log once. `Word.used` is true for the others. A word that neither has is an error.
+in the log once. `Word.used` says which the others are. A word that neither has is an error.
 """
 
 from __future__ import annotations
@@ -68,12 +68,15 @@ TRAIN = {
     "log_rollouts_n_episodes": Word("BC", used=True, note="how many of them"),
 }
 
+OF_SMD = dict.fromkeys(("max_iter", "total_timesteps", "log_interval"), Word("", note='of solver="smd"'))
+"""Words of `train` that solvers without iterations of their own have no use for."""
+
 
 def checked(function: Callable[..., Any], known: Mapping[str, Word], words: dict[str, Any]) -> dict[str, Any]:
     """Return the words if all of them are known; the error suggests the nearest that a function takes."""
-    own = [name for name, item in inspect.signature(function).parameters.items() if item.kind is not item.VAR_KEYWORD]
     for word in words:
         if word not in known:
+            own = [name for name in inspect.signature(function).parameters if name != "self"]
             near = difflib.get_close_matches(word, [*own, *known], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{function.__qualname__} got an unexpected argument {word!r}{hint}")
@@ -115,6 +118,7 @@ class TakesForeignWords:
     env: Any
     policy: Any
     logger: Any
+    solver: Any
     train: Any
     batch_size: int
     _told: set[str]
@@ -139,9 +143,11 @@ class TakesForeignWords:
                 raise ValueError(f"{name} is {space}, but env has {own}")
         self._log_unused(CONSTRUCTOR, words)
 
-    def _train_words(self, words: dict[str, Any]) -> dict[str, Any]:
-        """Check the words of `train`, log those without a use, and return them."""
-        self._log_unused(TRAIN, checked(type(self).train, TRAIN, words))
+    def _train_words(self, words: dict[str, Any], **own: Any) -> dict[str, Any]:
+        """Check the foreign words of `train` and return them; log what of them and its own has no use."""
+        known = TRAIN if self.solver == "smd" else TRAIN | OF_SMD
+        given = {name: value for name, value in own.items() if value is not None}
+        self._log_unused(known, checked(type(self).train, TRAIN, words) | given)
         return words
 
     def _log_unused(self, known: Mapping[str, Word], words: Mapping[str, Any]) -> None:
@@ -181,7 +187,8 @@ def callback_of(callback: Callable[[int], Any] | None, words: Mapping[str, Any])
 
 def log_rollouts(policy: TablePolicy, logger: HierarchicalLogger, words: Mapping[str, Any], step: int) -> None:
     """Log the returns of a policy in BC's `log_rollouts_venv`, under BC's names."""
-    venv, episodes = words.get("log_rollouts_venv"), words.get("log_rollouts_n_episodes", ROLLOUTS)
+    venv, name = words.get("log_rollouts_venv"), "log_rollouts_n_episodes"
+    episodes = _checks.integer(name, words.get(name, ROLLOUTS), -_checks.MOST_TIMES, _checks.MOST_TIMES)
     if venv is None or episodes <= 0:
         return
     shuffler = np.random.default_rng(0)  # of the episodes' order, which does not matter

@@ -190,10 +190,10 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
             of_imitation: what else imitation's algorithms take, see `rlfd_gym.trainer.foreign`.
 
         Returns:
-            The apprentice's state occupancy, which sums to one; divided by 1 - γ, it is the expected
-            discounted number of visits, as MCEIRL returns it. Everything else is in `solution`.
+            The apprentice's state occupancy, which sums to one. Divided by 1 - γ it counts discounted
+            visits, which MCEIRL returns up to its horizon. Everything else is in `solution`.
         """
-        words = self._train_words(of_imitation)
+        words = self._train_words(of_imitation, max_iter=max_iter, log_interval=log_interval)
         max_iter, callback = foreign.max_iter_of(max_iter, words), foreign.callback_of(callback, words)
         if self.solver == "smd":
             training.train_smd(
