@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._warnings import collected_warnings
@@ -36,7 +37,14 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 
 def occupancy_noise(
-    demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory", n_bootstrap: int = 200, seed: int = 0
+    demonstrations: Any,
+    mdp: TabularMDP,
+    *,
+    discounting: str = "trajectory",
+    estimator: str = "policy",
+    prior: ArrayLike | None = None,
+    n_bootstrap: int = 200,
+    seed: int = 0,
 ) -> float:
     """Estimate how far `occupancy_from_demonstrations` is from the truth in ℓ1-norm, at most 2.
 
@@ -47,6 +55,8 @@ def occupancy_noise(
             takes.
         mdp: the environment's tables.
         discounting: as for `occupancy_from_demonstrations`.
+        estimator: as for `occupancy_from_demonstrations`.
+        prior: as for `occupancy_from_demonstrations`.
         n_bootstrap: the number of resamples.
         seed: the seed of the resampling.
 
@@ -62,15 +72,12 @@ def occupancy_noise(
     if read.lengths is None or len(read.lengths) < 2:
         found = "transitions without times" if read.lengths is None else "one trajectory"
         raise ValueError(f"demonstrations must hold at least two trajectories for a standard error, got {found}")
+    how: dict[str, Any] = {"discounting": discounting, "estimator": estimator, "prior": prior}
     rng, number = _checks.generator("seed", seed), len(read.lengths)
     with collected_warnings():  # not passed on: estimating the occupancy itself already warns about early ends
-        estimate = estimate_occupancy(read, mdp, discounting=discounting)
+        estimate = estimate_occupancy(read, mdp, **how)
         squares = [
-            np.abs(
-                estimate_occupancy(_only(read, rng.integers(number, size=number)), mdp, discounting=discounting)
-                - estimate
-            ).sum()
-            ** 2
+            np.abs(estimate_occupancy(_only(read, rng.integers(number, size=number)), mdp, **how) - estimate).sum() ** 2
             for _ in range(_checks.integer("n_bootstrap", n_bootstrap, 2, _checks.MOST_TIMES))
         ]
     spread = math.sqrt(float(np.mean(squares)) * number / (number - 1))
