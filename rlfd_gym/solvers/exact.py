@@ -119,7 +119,9 @@ def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float
         point = Point(best.cost, best.value, best.occupancy)
     upper, lower = problem.bounds(*point)
     cost = belief.cost(point.x)
-    policy = planned_policy(problem.mdp, point.occupancy, cost, _negligible(upper - lower, promise(upper, lower), belief))
+    policy = planned_policy(
+        problem.mdp, point.occupancy, cost, _negligible(upper - lower, promise(upper, lower), belief)
+    )
     solution = Solution(
         policy=policy,
         occupancy=point.occupancy,

@@ -64,7 +64,8 @@ def load(
     """Return the trainer that `save` wrote, for the same environment."""
     with stored_arrays(path, FORMAT, VERSION) as stored:
         try:
-            settings = vars(Settings(**stored.header["settings"])).copy()
+            # Files from before there was a choice had their expert counted.
+            settings = vars(Settings(**{"estimator": "count"} | stored.header["settings"])).copy()
             settings["solver"] = _solver(settings["solver"], stored.header.get("function"), solver)
             pairs = EnvModel.of(venv if env is None else env, settings["discount"]).pairs
             for name in ("pair_states", "pair_actions"):

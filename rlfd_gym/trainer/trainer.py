@@ -40,7 +40,14 @@ from rlfd_gym.trainer.env_model import EnvModel
 from rlfd_gym.trainer.policy import TablePolicy
 from rlfd_gym.trainer.reward import TableRewardNet, fit_reward_net, reward_table
 from rlfd_gym.trainer.settings import Prior, ReadsSettings, Settings, Solver
-from rlfd_gym.trainer.training import apprentice_guarantee, choose_alpha, progress, read_expert, train_smd
+from rlfd_gym.trainer.training import (
+    apprentice_guarantee,
+    choose_alpha,
+    log_variation,
+    progress,
+    read_expert,
+    train_smd,
+)
 
 LARGE_GAP = 0.5  # for costs in [-1, 1]
 
@@ -82,9 +89,11 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
             number of iterations for this accuracy is used.
         n_runs: independent runs of SMD to average over.
         n_jobs: how many runs at a time.
-        policy_kind: "occupancy" for the policy of the learned occupancy μ, "greedy" for the optimal
-            one for the learned cost. The first mixes as the expert does; the second is deterministic.
-        discounting: "none" allows transitions without times, see `occupancy_from_demonstrations`.
+        policy_kind: "occupancy" for the policy of the learned occupancy μ, which mixes as the expert
+            does; "mode" for its most frequent actions, which mends an expert who errs at random;
+            "greedy" for the optimal policy for the learned cost. See docs/noise_and_error.md.
+        estimator: "policy" or "count": how the expert is estimated, see `rlfd_gym.experts.demonstrations`.
+        discounting: of "count"; "none" allows transitions without times.
         custom_logger: where to log to.
         allow_variable_horizon: whether trajectories may differ in length, as in every imitation
             algorithm.
@@ -118,6 +127,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         n_jobs: int = 1,
         policy_kind: str = "occupancy",
         discounting: str = "trajectory",
+        estimator: str = "policy",
         custom_logger: HierarchicalLogger | None = None,
         allow_variable_horizon: bool = False,
     ) -> None:
@@ -128,7 +138,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         settings = Settings(
             alpha=alpha, regulariser=regulariser, discount=discount, solver=solver, step_size=step_size,
             epsilon=epsilon, n_runs=n_runs, n_jobs=n_jobs, policy_kind=policy_kind, discounting=discounting,
-            allow_variable_horizon=allow_variable_horizon,
+            estimator=estimator, allow_variable_horizon=allow_variable_horizon,
         )  # fmt: skip
         self._model = EnvModel.of(self.env, discount)
         self.belief = prior.over(self._model.pairs) if isinstance(prior, Belief) else None
@@ -156,12 +166,15 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     def set_demonstrations(self, demonstrations: Any) -> None:
         """Set or replace the demonstrations; `policy` stays as it is until `train` is called."""
-        read, expert, noise = read_expert(self._model, demonstrations, self.settings, self._seed)
+        guess = self.belief.guess if self.belief is not None else self.prior if self.settings.alpha else None
+        read, expert, noise = read_expert(self._model, demonstrations, self.settings, self._seed, guess)
         # Checked last: the check stores the horizon, and rejected demonstrations must not set it.
         if read is not None and read.lengths is not None:
             self._check_fixed_horizon(read.lengths.tolist())
         self._pose(expert, noise)
         self._shown = read
+        if read is not None:
+            log_variation(self.logger, read, self._model, self._seed)
 
     def train(
         self,
@@ -259,7 +272,9 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         probability `confidence`, by default 0.95, and is about its own `policy`, learned from one
         half of them and judged by the other. After `load` the expert is taken as it was estimated.
         """
-        return apprentice_guarantee(self.problem, self.solution, self._shown, self._read, confidence, self._seed)
+        return apprentice_guarantee(
+            self.problem, self.solution, self._shown, self._read, self.settings, confidence, self._seed
+        )
 
     @property
     def cost_table(self) -> FloatArray:
@@ -323,7 +338,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     def _read(self, solution: Solution) -> FloatArray:
         """Return a solution's policy over pairs, read as `policy_kind` says."""
-        return self._model.policy(solution, self.policy_kind)
+        return solution.read(self._model.pairs, self.policy_kind)
 
     @property
     def _reward_table(self) -> FloatArray:

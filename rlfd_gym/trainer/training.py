@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from imitation.util.logger import HierarchicalLogger
 from tqdm.auto import tqdm
 
 from rlfd_gym import _checks
@@ -19,6 +20,7 @@ from rlfd_gym.experts.demonstrations import (
 )
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.sampled import SampledExpert, sampled_expert
+from rlfd_gym.experts.variation import action_variation
 from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee, guarantee
 from rlfd_gym.problem.solution import Solution
@@ -30,30 +32,48 @@ from rlfd_gym.trainer.settings import Settings
 MODEL_ITERATIONS = 5_000_000  # a second or so
 BLACK_BOX_ITERATIONS = 50_000
 CONFIDENCE = 0.95  # of a guarantee, unless one is asked for
+QUICK_VISITS = 20_000_000  # that the bootstrap of a logged number looks at: about a second
 LOGS = 10  # per call, unless log_interval says otherwise
 
 
 def read_expert(
-    model: EnvModel, demonstrations: Any, settings: Settings, seed: int
+    model: EnvModel, demonstrations: Any, settings: Settings, seed: int, prior: FloatArray | None
 ) -> tuple[Demonstrations | None, FloatArray | SampledExpert, float | None]:
     """Return demonstrations as they were executed, the expert, and the noise if a rule needs it.
 
-    For an occupancy there are no demonstrations, and for an environment without tables the expert
+    The expert is taken to be optimal for `prior` in states where it was not seen. For an occupancy there are no demonstrations, and for an environment without tables the expert
     is a `SampledExpert`.
     """
     if isinstance(demonstrations, np.ndarray):
         if model.mdp is None:
             raise ValueError("demonstrations: an occupancy has no next states, which env without tables needs")
         return None, occupancy_from_demonstrations(demonstrations, model.mdp), None
-    read, how = model.as_executed(read_demonstrations(demonstrations)), settings.discounting
+    read = model.as_executed(read_demonstrations(demonstrations))
     if model.mdp is None:
         stays, feasible = model.seems_absorbing(read), model.pairs.feasible
-        expert = sampled_expert(read, model.discount, feasible=feasible, absorbing=stays, discounting=how)
+        expert = sampled_expert(
+            read, model.discount, feasible=feasible, absorbing=stays, discounting=settings.discounting
+        )
         return read, expert, None
-    noise = None
+    how, noise = estimator_of(settings, prior), None
     if settings.alpha_rule == "discrepancy":
-        noise = occupancy_noise(read, model.mdp, discounting=how, seed=seed)
-    return read, estimate_occupancy(read, model.mdp, discounting=how), noise
+        noise = occupancy_noise(read, model.mdp, **how, seed=seed)
+    return read, estimate_occupancy(read, model.mdp, **how), noise
+
+
+def estimator_of(settings: Settings, prior: FloatArray | None) -> dict[str, Any]:
+    """Return how the expert's occupancy is estimated."""
+    known = prior if settings.estimator == "policy" else None
+    return {"discounting": settings.discounting, "estimator": settings.estimator, "prior": known}
+
+
+def log_variation(logger: HierarchicalLogger, read: Demonstrations, model: EnvModel, seed: int) -> None:
+    """Log which kind of error the demonstrations can show, see `rlfd_gym.experts.variation`."""
+    few = max(20, min(200, QUICK_VISITS // len(read.states)))
+    shown = action_variation(read, model.pairs, n_resamples=few, seed=seed)
+    logger.info(str(shown))
+    if not np.isnan(shown.estimate):
+        logger.record("rlfd/action_variation", shown.estimate)
 
 
 def train_smd(
@@ -133,10 +153,15 @@ def apprentice_guarantee(
     solution: Solution,
     shown: Demonstrations | None,
     read: Callable[[Solution], FloatArray],
+    settings: Settings,
     confidence: float | None,
     seed: int,
 ) -> Guarantee:
-    """Return the guarantee that `RLfDTrainer.guarantee` describes; `read` gives a solution's policy."""
+    """Return the guarantee that `RLfDTrainer.guarantee` describes; `read` gives a solution's policy.
+
+    The half to learn from is estimated as `settings` say. The half to judge by is counted, because
+    a statement with a probability needs an average over independent trajectories.
+    """
     if not isinstance(problem, RLfDProblem):
         raise ValueError("a guarantee needs transition tables, which env does not have")
     if shown is None:
@@ -144,7 +169,8 @@ def apprentice_guarantee(
     if shown.lengths is None or len(shown.lengths) < 2:
         raise ValueError("a guarantee from demonstrations needs two trajectories: one to learn from, one to judge by")
     learning, judging = np.array_split(np.random.default_rng(seed).permutation(len(shown.lengths)), 2)
-    half = RLfDProblem(problem.mdp, estimate_occupancy(shown.only(learning), problem.mdp), belief=problem.belief)
+    how = estimator_of(settings, problem.belief.guess)
+    half = RLfDProblem(problem.mdp, estimate_occupancy(shown.only(learning), problem.mdp, **how), belief=problem.belief)
     sure = CONFIDENCE if confidence is None else confidence
     return _guarantee_of(problem, solve_exact(half), read, shown.only(judging), sure, seed)
 
