@@ -2,10 +2,10 @@
 
     π(a|s) = μ_E(s, a) / Σ_b μ_E(s, b),     uniform over A(s) in states where the expert never was.
 
-From demonstrations π(a|s) is how often a was taken in s. Nothing is learned about the cost, and nothing about unvisited states. This is the sanity
-check of every comparison. It equals RLfD on the box with α = 0, whose only optimal occupancy is
-the expert's own. The idea is as old as Pomerleau, "ALVINN: An autonomous land vehicle in a neural
-network", NIPS 1988.
+From demonstrations π(a|s) is how often a was taken in s. Nothing is learned about the cost, and
+nothing about unvisited states. This is the sanity check of every comparison. It equals RLfD on the
+box with α = 0, whose only optimal occupancy is the expert's own. The idea is as old as Pomerleau,
+"ALVINN: An autonomous land vehicle in a neural network", NIPS 1988.
 """
 
 from __future__ import annotations

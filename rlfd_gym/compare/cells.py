@@ -2,12 +2,12 @@
 
 The result of a cell depends only on its name and on the settings of the solvers: everything random
 in it comes from a hash of its name. For a given task and seed, all methods see the same
-demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. A
-finished cell holds the measures of both readings of what was learned, the mixture and the mode
-(`rlfd_gym.mdp.reading`), of one solve. It is one small file, written completely or not at all. The file describes itself, so it
-can be shown without a registry of methods, and says with what settings and versions it was made. A
-solver that gives up (a `SolverError`) is a result
-too: the cell has no numbers, and its note says why. Every other error ends the comparison.
+demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. What was
+learned in one solve is measured in both readings, as a mixture and as a mode
+(`rlfd_gym.mdp.reading`). A finished cell is one small file, written completely or not at all. The
+file describes itself, so it can be shown without a registry of methods, and says with what
+settings and versions it was made. A solver that gives up (a `SolverError`) is a result too: the
+cell has no numbers, and its note says why. Every other error ends the comparison.
 """
 
 from __future__ import annotations

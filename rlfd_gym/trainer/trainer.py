@@ -40,14 +40,7 @@ from rlfd_gym.trainer.env_model import EnvModel
 from rlfd_gym.trainer.policy import TablePolicy
 from rlfd_gym.trainer.reward import TableRewardNet, fit_reward_net, reward_table
 from rlfd_gym.trainer.settings import Prior, ReadsSettings, Settings, Solver
-from rlfd_gym.trainer.training import (
-    apprentice_guarantee,
-    choose_alpha,
-    log_variation,
-    progress,
-    read_expert,
-    train_smd,
-)
+from rlfd_gym.trainer.training import apprentice_guarantee, choose_alpha, progress, read_expert, train_smd
 
 LARGE_GAP = 0.5  # for costs in [-1, 1]
 
@@ -92,8 +85,8 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         policy_kind: "occupancy" for the policy of the learned occupancy μ, which mixes as the expert
             does; "mode" for its most frequent actions, which mends an expert who errs at random;
             "greedy" for the optimal policy for the learned cost. See docs/noise_and_error.md.
-        estimator: "policy" or "count": how the expert is estimated, see `rlfd_gym.experts.demonstrations`.
-        discounting: of "count"; "none" allows transitions without times.
+        discounting: of estimator="count"; "none" allows transitions without times.
+        estimator: "policy" or "count", see `rlfd_gym.experts.demonstrations`.
         custom_logger: where to log to.
         allow_variable_horizon: whether trajectories may differ in length, as in every imitation
             algorithm.
@@ -166,15 +159,13 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     def set_demonstrations(self, demonstrations: Any) -> None:
         """Set or replace the demonstrations; `policy` stays as it is until `train` is called."""
-        guess = self.belief.guess if self.belief is not None else self.prior if self.settings.alpha else None
-        read, expert, noise = read_expert(self._model, demonstrations, self.settings, self._seed, guess)
+        belief = self.belief or (self.prior if self.settings.alpha else None)
+        read, expert, noise = read_expert(self._model, demonstrations, self.settings, self._seed, belief, self.logger)
         # Checked last: the check stores the horizon, and rejected demonstrations must not set it.
         if read is not None and read.lengths is not None:
             self._check_fixed_horizon(read.lengths.tolist())
         self._pose(expert, noise)
         self._shown = read
-        if read is not None:
-            log_variation(self.logger, read, self._model, self._seed)
 
     def train(
         self,
@@ -272,9 +263,8 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         probability `confidence`, by default 0.95, and is about its own `policy`, learned from one
         half of them and judged by the other. After `load` the expert is taken as it was estimated.
         """
-        return apprentice_guarantee(
-            self.problem, self.solution, self._shown, self._read, self.settings, confidence, self._seed
-        )
+        how = self._read, self.settings, confidence, self._seed
+        return apprentice_guarantee(self.problem, self.solution, self._shown, *how)
 
     @property
     def cost_table(self) -> FloatArray:

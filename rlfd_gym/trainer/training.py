@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.alpha import AlphaChoice, alpha_path, select_alpha
+from rlfd_gym.beliefs import Belief
 from rlfd_gym.experts.demonstrations import (
     Demonstrations,
     estimate_occupancy,
@@ -37,25 +38,33 @@ LOGS = 10  # per call, unless log_interval says otherwise
 
 
 def read_expert(
-    model: EnvModel, demonstrations: Any, settings: Settings, seed: int, prior: FloatArray | None
+    model: EnvModel,
+    demonstrations: Any,
+    settings: Settings,
+    seed: int,
+    belief: Belief | FloatArray | None,
+    logger: HierarchicalLogger,
 ) -> tuple[Demonstrations | None, FloatArray | SampledExpert, float | None]:
     """Return demonstrations as they were executed, the expert, and the noise if a rule needs it.
 
-    The expert is taken to be optimal for `prior` in states where it was not seen. For an occupancy there are no demonstrations, and for an environment without tables the expert
-    is a `SampledExpert`.
+    In states where the expert was not seen, it is taken to be optimal for a prior or a belief's
+    guess. For an occupancy there are no demonstrations, and for an environment without tables the
+    expert is a `SampledExpert`. What the demonstrations show of the expert's kind is logged.
     """
     if isinstance(demonstrations, np.ndarray):
         if model.mdp is None:
             raise ValueError("demonstrations: an occupancy has no next states, which env without tables needs")
         return None, occupancy_from_demonstrations(demonstrations, model.mdp), None
     read = model.as_executed(read_demonstrations(demonstrations))
+    _log_variation(logger, read, model, seed)
     if model.mdp is None:
         stays, feasible = model.seems_absorbing(read), model.pairs.feasible
         expert = sampled_expert(
             read, model.discount, feasible=feasible, absorbing=stays, discounting=settings.discounting
         )
         return read, expert, None
-    how, noise = estimator_of(settings, prior), None
+    guess = belief.guess if isinstance(belief, Belief) else belief
+    how, noise = estimator_of(settings, guess), None
     if settings.alpha_rule == "discrepancy":
         noise = occupancy_noise(read, model.mdp, **how, seed=seed)
     return read, estimate_occupancy(read, model.mdp, **how), noise
@@ -67,8 +76,8 @@ def estimator_of(settings: Settings, prior: FloatArray | None) -> dict[str, Any]
     return {"discounting": settings.discounting, "estimator": settings.estimator, "prior": known}
 
 
-def log_variation(logger: HierarchicalLogger, read: Demonstrations, model: EnvModel, seed: int) -> None:
-    """Log which kind of error the demonstrations can show, see `rlfd_gym.experts.variation`."""
+def _log_variation(logger: HierarchicalLogger, read: Demonstrations, model: EnvModel, seed: int) -> None:
+    """Log which kind of error demonstrations can show, see `rlfd_gym.experts.variation`."""
     few = max(20, min(200, QUICK_VISITS // len(read.states)))
     shown = action_variation(read, model.pairs, n_resamples=few, seed=seed)
     logger.info(str(shown))
