@@ -13,7 +13,10 @@ each trajectory has shown that no other has: the mass of the pairs with exactly 
 further trajectory would show as much that is new, on average. Without this part the estimate is
 half the true error where few trajectories meet many states (the windy grid of 100 states with up
 to 20 trajectories); with it, the two agree within 15% there and on the inventory, from 2
-trajectories to 100. Pairs that no trajectory has the time to reach stay unknown.
+trajectories to 100, for the count. For the policy, whose error is half as large, they agree within
+25% on the windy grid, and elsewhere from 30 trajectories on; with fewer the estimate is up to 1.8
+times the error on FrozenLake, and from 2 on the inventory 0.6 times. Pairs that no trajectory has
+the time to reach stay unknown.
 """
 
 from __future__ import annotations

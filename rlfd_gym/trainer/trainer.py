@@ -83,10 +83,8 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
         n_runs: independent runs of SMD to average over.
         n_jobs: how many runs at a time.
         policy_kind: "occupancy" for the policy of the learned occupancy μ, which mixes as the expert
-            does; "mode" for its most frequent actions, which mends an expert who errs at random;
-            "greedy" for the optimal policy for the learned cost. See docs/noise_and_error.md.
-        discounting: of estimator="count"; "none" allows transitions without times.
-        estimator: "policy" or "count", see `rlfd_gym.experts.demonstrations`.
+            does; "mode" for its most frequent actions; "greedy" for the plan with the learned cost.
+        estimator: "policy" or "count", see `rlfd_gym.experts.demonstrations`; `discounting` is of the count.
         custom_logger: where to log to.
         allow_variable_horizon: whether trajectories may differ in length, as in every imitation
             algorithm.
@@ -159,8 +157,8 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
 
     def set_demonstrations(self, demonstrations: Any) -> None:
         """Set or replace the demonstrations; `policy` stays as it is until `train` is called."""
-        belief = self.belief or (self.prior if self.settings.alpha else None)
-        read, expert, noise = read_expert(self._model, demonstrations, self.settings, self._seed, belief, self.logger)
+        how = self.settings, self._seed, self.belief or (self.prior if self.settings.alpha else None), self.logger
+        read, expert, noise = read_expert(self._model, demonstrations, *how)
         # Checked last: the check stores the horizon, and rejected demonstrations must not set it.
         if read is not None and read.lengths is not None:
             self._check_fixed_horizon(read.lengths.tolist())
