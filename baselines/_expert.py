@@ -6,10 +6,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
+from rlfd_gym.experts.demonstrations import demonstrated_pairs, estimate_occupancy, read_demonstrations
 from rlfd_gym.mdp.occupancy import check_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 
@@ -18,17 +19,31 @@ def expert_occupancy(mdp: TabularMDP, expert: Any) -> FloatArray:
     """Return μ_E over pairs.
 
     This is `expert` itself if it is a vector or a table of numbers; otherwise it is estimated from
-    the demonstrations.
+    the demonstrations, as the occupancy of the expert's estimated policy (see
+    `rlfd_gym.experts.demonstrations`).
 
     >>> rows = [[1, 0], [0, 1], [0, 1]]
     >>> mdp = TabularMDP(rows, [0, 0, 1], [0, 1, 0], initial=[1, 0], discount=0.5)
     >>> expert_occupancy(mdp, [0.5, 0.25, 0.25]).tolist()
     [0.5, 0.25, 0.25]
     """
+    return seen_expert(mdp, expert)[0]
+
+
+def seen_expert(mdp: TabularMDP, expert: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return μ_E over pairs, and in which states the expert was seen to act.
+
+    These are the states with mass, or those that a demonstration leaves: the estimate has mass in
+    others too, where it takes the expert to act uniformly.
+    """
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
-    if is_occupancy(expert):
-        return check_occupancy(mdp, expert, "expert")
-    return occupancy_from_demonstrations(expert, mdp)
+    if is_occupancy(expert) or isinstance(expert, np.ndarray):
+        occupancy = check_occupancy(mdp, expert, "expert")
+        return occupancy, mdp.sum_by_state(occupancy) > 0
+    read = read_demonstrations(expert)
+    seen = np.zeros(mdp.n_states, dtype=bool)
+    seen[mdp.pair_states[demonstrated_pairs(read, mdp)]] = True
+    return estimate_occupancy(read, mdp), seen
 
 
 def is_occupancy(expert: Any) -> bool:

@@ -2,18 +2,17 @@
 
     π(a|s) = μ_E(s, a) / Σ_b μ_E(s, b),     uniform over A(s) in states where the expert never was.
 
-From demonstrations μ_E is the discounted estimate, so an early step counts for more than a late
-one. Nothing is learned about the cost, and nothing about unvisited states. This is the sanity
-check of every comparison. It equals RLfD on the box with α = 0, whose only optimal occupancy is
-the expert's own. The idea is as old as Pomerleau, "ALVINN: An autonomous land vehicle in a neural
-network", NIPS 1988.
+From demonstrations π(a|s) is how often a was taken in s. Nothing is learned about the cost, and
+nothing about unvisited states. This is the sanity check of every comparison. It equals RLfD on the
+box with α = 0, whose only optimal occupancy is the expert's own. The idea is as old as Pomerleau,
+"ALVINN: An autonomous land vehicle in a neural network", NIPS 1988.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from rlfd_gym.baselines._expert import expert_occupancy
+from rlfd_gym.baselines._expert import seen_expert
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Apprentice
 
@@ -37,11 +36,11 @@ def behavioural_cloning(mdp: TabularMDP, expert: Any) -> Apprentice:
         >>> bool(abs(env.mdp.expected_cost(solution.policy, env.cost) - plan.expected_cost) < 1e-9)
         True
     """
-    mu_e = expert_occupancy(mdp, expert)
+    mu_e, seen = seen_expert(mdp, expert)
     policy = mdp.policy_of(mu_e)
     return Apprentice(
         policy=policy,
         occupancy=mdp.occupancy_of(policy),
         method="cloning",
-        stats={"unvisited_states": int((mdp.sum_by_state(mu_e) == 0).sum())},
+        stats={"unvisited_states": int((~seen).sum())},
     )

@@ -34,7 +34,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._errors import SolverError
 from rlfd_gym._programs import solve_lp
-from rlfd_gym.baselines._expert import expert_occupancy
+from rlfd_gym.baselines._expert import seen_expert
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
 
@@ -60,10 +60,9 @@ def lp_irl(mdp: TabularMDP, expert: Any, *, penalty: float = 0.1) -> Solution:
         >>> solution.stats["regret"] < 1e-9, solution.stats["margin"] > 1
         (True, True)
     """
-    mu_e = expert_occupancy(mdp, expert)
+    mu_e, visited = seen_expert(mdp, expert)
     weight = _checks.number("penalty", penalty, 0.0)
     gamma, n = mdp.discount, mdp.n_states
-    visited = mdp.sum_by_state(mu_e) > 0
     pi = mdp.pair_index(np.arange(n), mdp.likely_actions(mu_e))  # the pair of π in each state
 
     # The variables are c⁺ and c⁻ with c = c⁺ - c⁻, V, and the margins m, each over the states. For

@@ -34,6 +34,7 @@ from rlfd_gym._errors import SolverError
 from rlfd_gym._programs import solve_lp
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
+from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
 
@@ -79,8 +80,8 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
     if result.status != 0:
         raise SolverError(f"HiGHS did not solve the linear program of LPAL: {result.message}")
     weights = np.maximum(-result.ineqlin.marginals, 0.0)
-    policy = mdp.policy_of(np.maximum(result.x[:n], 0.0))
-    return hull_solution(mdp, c, mu_e, weights / weights.sum(), policy, method="lpal", n_iterations=int(result.nit))
+    found = np.maximum(result.x[:n], 0.0)
+    return hull_solution(mdp, c, mu_e, weights / weights.sum(), found, method="lpal", n_iterations=int(result.nit))
 
 
 def hull_solution(
@@ -88,16 +89,17 @@ def hull_solution(
     basis: FloatArray,
     mu_e: FloatArray,
     weights: FloatArray,
-    policy: FloatArray,
+    found: FloatArray,
     **rest: Any,
 ) -> Solution:
-    """Return the solution of a game over the hull.
+    """Return the solution of a game over the hull, for the occupancy that was found.
 
     It has the cost Cw, the optimal value of that cost, and the bounds of β* of the module's
-    docstring.
+    docstring. Where the occupancy has no mass, its policy plans with the cost.
     """
     cost = basis @ weights
     plan = mdp.optimal(cost)
+    policy = planned_policy(mdp, found, cost)
     occupancy = mdp.occupancy_of(policy)
     return Solution(
         policy=policy,

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._programs import solve_qp
-from rlfd_gym.baselines._expert import expert_occupancy
+from rlfd_gym.baselines._expert import seen_expert
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
@@ -82,12 +82,14 @@ def max_margin(
         >>> bool(env.mdp.expected_cost(solution.policy, env.cost) < 0.99 * plan.expected_cost)
         True
     """
-    mu_e = expert_occupancy(mdp, expert)
+    mu_e, seen = seen_expert(mdp, expert)
     n = mdp.n_pairs
     c = sp.eye_array(n, format="csr") if basis is None else sp.csr_array(check_basis(basis, n, box=False))
     size = c.shape[1]
     weight = _checks.number("regularisation", regularisation, 0.0, np.inf, open_ends=True)
-    penalty = _hamming_loss(mdp, mu_e) if loss is None else mdp.pairs(loss, "loss")
+    penalty = (
+        _hamming_loss(mdp, np.where(seen[mdp.pair_states], mu_e, 0.0)) if loss is None else mdp.pairs(loss, "loss")
+    )
     centre = np.zeros(size) if mean is None else _checks.finite_vector("mean", mean, size, "weight (column of basis)")
 
     # The program in v = w - ŵ, times n because the multipliers are of the order 1/n.
@@ -125,6 +127,6 @@ def max_margin(
 
 
 def _hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
-    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states without mass."""
+    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states where the expert was not seen."""
     top = mdp.max_by_state(mu_e)[mdp.pair_states]
     return np.where(top > 0, 1.0 - mu_e / np.where(top > 0, top, 1.0), 1.0)

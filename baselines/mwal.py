@@ -74,7 +74,7 @@ def mwal(mdp: TabularMDP, expert: Any, basis: ArrayLike, *, n_iterations: int = 
         c,
         mu_e,
         total,
-        mdp.policy_of(mean),
+        mean,
         method="mwal",
         n_iterations=steps,
         stats={"regret_bound": float(4 * (np.sqrt(2 * rate) + rate))},

@@ -40,6 +40,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines._expert import expert_occupancy
 from rlfd_gym.beliefs.basis import check_basis
+from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
 
@@ -94,12 +95,13 @@ def projection(
             nearest = nearest + min(1.0, max(0.0, float(-away @ towards) / length)) * towards
 
     mixture = _nearest_mixture((np.array(found) @ c - target).T) @ np.array(found)
-    policy = mdp.policy_of(mixture)
+    cost = c @ weights
+    policy = planned_policy(mdp, mixture, cost)
     occupancy = mdp.occupancy_of(policy)
     return Solution(
         policy=policy,
         occupancy=occupancy,
-        cost=c @ weights,
+        cost=cost,
         mixture=weights,
         upper=float(np.linalg.norm(c.T @ occupancy - target)),
         lower=lower,

@@ -44,7 +44,7 @@ def main() -> int:
             for name, entry in registry.items():
                 console.print(f"  {name:<16}{entry.title}" + ("" if getattr(entry, "default", True) else " (if named)"))
         return 0
-    names = ("tasks", "methods", "seeds", "demonstrations", "alphas", "iterations", "runs")
+    names = ("tasks", "methods", "seeds", "demonstrations", "alphas", "readings", "iterations", "runs")
     chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}
     out = options.resume or options.out or Path("results/compare") / datetime.now().strftime("%Y-%m-%d_%H%M%S")
     where: dict[str, Any] = {"jobs": options.jobs, "scheduler": options.scheduler, "out": out}
@@ -73,6 +73,7 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, help="how many seeds to average over (default 5)")
     parser.add_argument("--demonstrations", type=levels, help="numbers of demonstrations (default 1,10,100,exact)")
     parser.add_argument("--alpha", dest="alphas", type=numbers, help="weights of the prior (default 0.01,0.1,1)")
+    parser.add_argument("--readings", type=words, help="own (default), occupancy, mode: how policies are read")
     parser.add_argument("--iterations", type=int, help="steps of each run of the stochastic solvers (default 1000000)")
     parser.add_argument("--runs", type=int, help="runs that these solvers average over (default 1)")
     parser.add_argument("--jobs", type=int, default=-1, help="cells at a time (default: one for each core)")

@@ -55,6 +55,7 @@ def calls() -> dict[str, Call]:
     started.reset(seed=0)
     folder = Path(tempfile.mkdtemp(prefix="battery-"))
     path = rlfd_gym.alpha_path(problem, [0.01, 0.1, 1.0])
+    solution = rlfd_gym.solve_exact(problem)
     log = rlfd_gym.read_log((states, actions, following), discount=0.6)
     costs = {pair: 0.5 for pair in log.pair_labels()}
 
@@ -177,7 +178,12 @@ def calls() -> dict[str, Call]:
             seed=seed,
         ),
         "rlfd_gym.occupancy_from_demonstrations": at(
-            rlfd_gym.occupancy_from_demonstrations, demonstrations=shown, mdp=mdp_, discounting=arg("none", bad.name)
+            rlfd_gym.occupancy_from_demonstrations,
+            demonstrations=shown,
+            mdp=mdp_,
+            discounting=arg("none", bad.name),
+            estimator=arg("policy", bad.name),
+            prior=arg(prior, bad.numbers, called="(prior|cost)", None_="uniform in unseen states"),
         ),
         "occupancy_from_demonstrations, an occupancy": at(
             lambda demonstrations: rlfd_gym.occupancy_from_demonstrations(demonstrations, mdp),
@@ -188,9 +194,20 @@ def calls() -> dict[str, Call]:
             demonstrations=shown,
             mdp=mdp_,
             discounting=arg("none", bad.name),
+            estimator=arg("policy", bad.name),
+            prior=arg(prior, bad.numbers, called="(prior|cost)", None_="uniform in unseen states"),
             n_bootstrap=count,
             seed=seed,
         ),
+        "experts.action_variation": at(
+            experts.action_variation,
+            demonstrations=shown,
+            mdp=mdp_,
+            confidence=arg(0.9, bad.number(0.0, 1.0, -0.5)),
+            n_resamples=count,
+            seed=seed,
+        ),
+        "Solution.read": at(solution.read, mdp=mdp_, kind=arg("greedy", bad.name)),
         "experts.read_demonstrations": at(
             experts.read_demonstrations,
             demonstrations=arg(walks, bad.demonstrations, **dict.fromkeys(
@@ -642,6 +659,7 @@ def design(registered=False):
         "alphas": arg((0.1,), weights),
         "iterations": arg(1, bad.integer(0, -1)),
         "runs": arg(1, bad.integer(0, -1)),
+        "readings": arg(("own",), names),
     }
 
 
@@ -717,6 +735,7 @@ def calls_with_imitation() -> dict[str, Call]:
                 "n_jobs": arg(1, bad.integer(0), the_largest_int="at most one for each run"),
                 "policy_kind": arg("occupancy", bad.name),
                 "discounting": arg("none", bad.name),
+                "estimator": arg("policy", bad.name),
                 "allow_variable_horizon": arg(False, bad.flag),
             },
         ),

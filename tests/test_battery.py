@@ -26,7 +26,18 @@ ELSEWHERE = {
         ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations"), RECORD
     ),
     **dict.fromkeys(
-        ("Guarantee", "Point", "AlphaChoice", "AlphaPath", "PathPoint", "Comparison", "Instance", "Lesson"), RECORD
+        (
+            "Guarantee",
+            "Point",
+            "AlphaChoice",
+            "AlphaPath",
+            "PathPoint",
+            "Comparison",
+            "Instance",
+            "Lesson",
+            "ActionVariation",
+        ),
+        RECORD,
     ),
     **dict.fromkeys(
         ("Measure", "Method", "Task", "Cell", "Report"), "an entry of a registry or a page, written in code"

@@ -59,6 +59,11 @@ class Belief(_checks.Locked, ABC):
     alpha: float
     scale: CostScale | None = field(default=None, kw_only=True)
 
+    @property
+    def guess(self) -> FloatArray | None:
+        """The cost that is held most likely, over pairs; `None` if no cost is."""
+        return self.cost(self.prior)
+
     def with_alpha(self: SomeBelief, alpha: float) -> SomeBelief:
         """Return the same belief with another α."""
         raise TypeError(f"{type(self).__name__} has no penalty, so it takes no alpha; got {alpha!r}")

@@ -62,6 +62,11 @@ class Hull(Belief):
         inside = np.ascontiguousarray(np.clip(columns, -1.0, 1.0))  # removes rounding
         self._fill(basis=inside, prior=guess, alpha=weight)
 
+    @property
+    def guess(self) -> FloatArray | None:
+        """The prior, over pairs; `None` if it plays no part because α = 0."""
+        return self.prior if self.alpha > 0 else None
+
     def with_alpha(self, alpha: float) -> Hull:
         """Return the same belief with another α."""
         return Hull(self.basis, self.prior, alpha)

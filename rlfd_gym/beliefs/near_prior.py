@@ -106,6 +106,11 @@ class NearPrior(Belief):
             weights=weights,
         )
 
+    @property
+    def guess(self) -> FloatArray | None:
+        """The prior, over pairs; `None` if it plays no part because α = 0."""
+        return self.prior if self.alpha > 0 else None
+
     def with_alpha(self, alpha: float) -> NearPrior:
         """Return the same belief with another α."""
         return self._with(alpha=_checks.number("alpha", alpha, 0.0))

@@ -2,11 +2,12 @@
 
 The result of a cell depends only on its name and on the settings of the solvers: everything random
 in it comes from a hash of its name. For a given task and seed, all methods see the same
-demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. A
-finished cell is one small file, written completely or not at all. The file describes itself, so it
-can be shown without a registry of methods, and says with what settings and versions it was made. A
-solver that gives up (a `SolverError`) is a result
-too: the cell has no numbers, and its note says why. Every other error ends the comparison.
+demonstrations, and a cell with 100 demonstrations begins with those of the cell with 10. What was
+learned in one solve is measured in both readings, as a mixture and as a mode
+(`rlfd_gym.mdp.reading`). A finished cell is one small file, written completely or not at all. The
+file describes itself, so it can be shown without a registry of methods, and says with what
+settings and versions it was made. A solver that gives up (a `SolverError`) is a result too: the
+cell has no numbers, and its note says why. Every other error ends the comparison.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import hashlib
 import math
 import os
 import time
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ from rlfd_gym.compare.tasks import Instance, Task, demonstrations_of, signed_cel
 from rlfd_gym.problem.solution import Solution
 
 EXACT = "exact"
-KIND, VERSION = "rlfd_gym comparison cell", 3
+KIND, VERSION = "rlfd_gym comparison cell", 4
+MEASURED = ("occupancy", "mode")
+"""The readings of a policy that are measured."""
 
 
 class CellError(RuntimeError):
@@ -88,6 +91,7 @@ class Result:
         measures: the numbers by their names in `MEASURES`; `None` for those that the method does
             not have.
         seconds: how long the solve took.
+        reading: how the policy is read, "occupancy" (the mixture) or "mode".
     """
 
     task: str
@@ -103,11 +107,13 @@ class Result:
     measures: dict[str, float | None]
     seconds: float
     uses_belief: bool = False
+    reading: str = "occupancy"
 
     @property
     def label(self) -> str:
-        """The method's title, with its α."""
-        return self.title + ("" if self.alpha is None else f" α={self.alpha:g}")
+        """The method's title, with its α, and with its reading if that is the mode."""
+        alpha = "" if self.alpha is None else f" α={self.alpha:g}"
+        return self.title + alpha + (" as mode" if self.reading == "mode" else "")
 
     def __getattr__(self, name: str) -> Any:
         """Return a measure."""
@@ -119,7 +125,7 @@ class Result:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Row(Result):
-    """The result of a cell. The fields of `Result` say which cell, and hold the numbers.
+    """The result of a cell in one reading. The fields of `Result` say which cell, and hold the numbers.
 
     Attributes:
         seed: 0, 1, ….
@@ -127,7 +133,8 @@ class Row(Result):
         settings: the settings of the solvers, `iterations` and `runs`.
         versions: the versions of the packages that the numbers depend on.
         code: a digest of this library's code, and its commit.
-        policy: the apprentice's policy, over pairs.
+        readings: the measures by reading; `measures` are those of `reading`.
+        policies: the apprentice's policy over pairs, by reading; empty if the solver gave up.
         cost: the learned cost, over pairs; `None` for methods that learn none.
     """
 
@@ -136,8 +143,18 @@ class Row(Result):
     settings: dict[str, int]
     versions: dict[str, str]
     code: dict[str, str]
-    policy: FloatArray | None = field(default=None, repr=False)
+    readings: dict[str, dict[str, float | None]] = field(repr=False)
+    policies: dict[str, FloatArray] = field(default_factory=dict, repr=False)
     cost: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def policy(self) -> FloatArray | None:
+        """The apprentice's policy in this reading; `None` if the solver gave up."""
+        return self.policies.get(self.reading)
+
+    def read_as(self, reading: str) -> Row:
+        """Return the same result in another reading."""
+        return replace(self, reading=reading, measures=self.readings[reading])
 
     @property
     def cell(self) -> Cell:
@@ -146,12 +163,16 @@ class Row(Result):
 
     def values(self) -> dict[str, Any]:
         """Return a record for a CSV file, without the arrays and the description of the method."""
-        return asdict(self.cell) | self.measures | {"seconds": self.seconds, "note": self.note}
+        where = asdict(self.cell) | {"reading": self.reading}
+        return where | self.measures | {"seconds": self.seconds, "note": self.note}
 
     def save(self, folder: Path) -> None:
         """Store the row in a folder, under the name of its cell."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        arrays = {name: array for name in ("policy", "cost") if (array := values.pop(name)) is not None}
+        del values["measures"]  # they are among the readings
+        arrays = {f"policy.{reading}": policy for reading, policy in values.pop("policies").items()}
+        if (cost := values.pop("cost")) is not None:
+            arrays["cost"] = cost
         save_arrays(folder / self.cell.file_name, KIND, VERSION, values, arrays)
 
     @classmethod
@@ -162,8 +183,10 @@ class Row(Result):
         if header["version"] < VERSION:
             raise ProvenanceError(f"{path} does not say how it was made: an older rlfd_gym wrote it. Run it again")
         try:
-            values["measures"] = dict.fromkeys(MEASURES) | values["measures"]
-            row = cls(**values, policy=arrays.get("policy"), cost=arrays.get("cost"))
+            values["readings"] = {kind: dict.fromkeys(MEASURES) | values["readings"][kind] for kind in MEASURED}
+            policies = {kind: arrays[f"policy.{kind}"] for kind in MEASURED if f"policy.{kind}" in arrays}
+            measures = values["readings"][values["reading"]]
+            row = cls(**values, measures=measures, policies=policies, cost=arrays.get("cost"))
             name = row.cell.file_name
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged ({type(error).__name__}: {error})") from error
@@ -204,7 +227,16 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
     _warm_up(method)
     described: dict[str, Any] = {
         name: getattr(method, name)
-        for name in ("title", "reference", "uses_prior", "uses_basis", "uses_belief", "stochastic", "most_seeds")
+        for name in (
+            "title",
+            "reference",
+            "uses_prior",
+            "uses_basis",
+            "uses_belief",
+            "stochastic",
+            "most_seeds",
+            "reading",
+        )
     }
     described |= {"settings": {"iterations": iterations, "runs": runs}}
     described |= {"versions": provenance.versions(method.needs_imitation), "code": provenance.code()}
@@ -214,18 +246,22 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
             solution = method.solve(instance if method.reference else lesson)
         except SolverError as error:
             seconds, nothing = time.perf_counter() - start, dict.fromkeys(MEASURES)
-            return Row(**asdict(cell), **described, measures=nothing, seconds=seconds, note=f"gave up: {error}")
+            described |= {"measures": nothing, "readings": dict.fromkeys(MEASURED, nothing)}
+            return Row(**asdict(cell), **described, seconds=seconds, note=f"gave up: {error}")
         seconds = time.perf_counter() - start
     learned = solution if isinstance(solution, Solution) else None
     if learned is not None and not learned.finished:
         raise KeyboardInterrupt
+    policies = {kind: solution.read(instance.mdp, kind) for kind in MEASURED}
+    readings = {kind: measured(replace(solution, policy=policy), instance) for kind, policy in policies.items()}
     return Row(
         **asdict(cell),
         **described,
-        measures=measured(solution, instance),
+        measures=readings[method.reading],
+        readings=readings,
         seconds=seconds,
         note="; ".join(sorted(set(messages))),
-        policy=solution.policy,
+        policies=policies,
         cost=None if learned is None else learned.cost,
     )
 

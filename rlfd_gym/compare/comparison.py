@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlfd_gym import _checks
 from rlfd_gym.compare import storage
-from rlfd_gym.compare.cells import Cell, CellError, Row
+from rlfd_gym.compare.cells import MEASURED, Cell, CellError, Row
 from rlfd_gym.compare.design import LISTS, Design
 from rlfd_gym.compare.facts import Facts, facts_of
 from rlfd_gym.compare.methods import METHODS
@@ -35,13 +36,19 @@ class Comparison:
 
     Attributes:
         design: what was compared.
-        rows: the results, one row for each cell.
+        cells: the results of the cells, each read as its method is known.
+        rows: the results, one row for each cell and reading of the design.
         facts: what is known about each task, by the name of the task.
     """
 
     design: Design
-    rows: list[Row] = field(repr=False)
+    cells: list[Row] = field(repr=False)
     facts: dict[str, Facts] = field(repr=False)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The results, one row for each cell and reading of the design."""
+        return [read for row in self.cells for read in self.design.read(row)]
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Comparison:
@@ -52,17 +59,17 @@ class Comparison:
 
     def summaries(self, task: str | None = None) -> list[Summary]:
         """Return the means over seeds, with their intervals."""
-        return summaries_of([row for row in self.rows if task in (None, row.task) and row.true_cost is not None])
+        return _summaries([row for row in self.rows if task in (None, row.task)])
 
     def table(self, task: str) -> Table:
         """Return the table of a task; `print` it, or use its `.markdown()`."""
         facts = self.facts[_checks.one_of("task", task, self.design.tasks)]
-        notes = notes_of(facts, [row for row in self.rows if row.task == task], self.design.seeds)
+        notes = notes_of(facts, [row for row in self.cells if row.task == task], self.design.seeds)
         return table_of(facts.title, self.summaries(task), self.design.demonstrations, notes)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows to a CSV file, one line per cell."""
-        storage.write_records(path, [row.values() for row in self.rows])
+        """Write the results to a CSV file, one line per cell and reading, whatever the tables show."""
+        storage.write_records(path, [row.values() for row in self._in_all_readings()])
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Write rows, means, pictures, a page, and last the design; return the path of the page."""
@@ -71,11 +78,15 @@ class Comparison:
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         self.to_csv(out / "results.csv")
-        storage.write_records(out / "summary.csv", [summary.values() for summary in self.summaries()])
-        about = storage.about(self.design, self.facts, self.rows, finished=True)
+        means = _summaries(self._in_all_readings())
+        storage.write_records(out / "summary.csv", [summary.values() for summary in means])
+        about = storage.about(self.design, self.facts, self.cells, finished=True)
         page = write_page(self, out, about)
         storage.write_json(out, about)
         return page
+
+    def _in_all_readings(self) -> list[Row]:
+        return [row.read_as(kind) for kind in MEASURED for row in self.cells]
 
     def __str__(self) -> str:
         """Return the tables as text."""
@@ -99,6 +110,7 @@ def run(
     seeds: int | None = None,
     demonstrations: Iterable[int | str] | None = None,
     alphas: Iterable[float] | None = None,
+    readings: Iterable[str] | None = None,
     iterations: int | None = None,
     runs: int | None = None,
     jobs: int = 1,
@@ -115,6 +127,9 @@ def run(
         seeds: the number of seeds 0, 1, … to average over.
         demonstrations: numbers of demonstrations, and "exact" for the expert's exact occupancy.
         alphas: weights of the prior.
+        readings: how to read the policies: "own", the reading that each method is known by,
+            "occupancy" (the mixture) or "mode" (the most frequent action of each state). Every cell
+            is measured in both, so this costs nothing, and the CSV files always have both.
         iterations: steps of each run of the stochastic solvers.
         runs: runs that a stochastic solver averages over.
         jobs: the number of cells run at a time, in processes; -1 for all cores. Results do not
@@ -139,7 +154,7 @@ def run(
     """
     given: dict[str, Any] = {
         "tasks": tasks, "methods": methods, "seeds": seeds, "demonstrations": demonstrations, "alphas": alphas,
-        "iterations": iterations, "runs": runs,
+        "readings": readings, "iterations": iterations, "runs": runs,
     }  # fmt: skip
     for name, value in given.items():
         if isinstance(value, str):
@@ -151,7 +166,7 @@ def run(
     with nullcontext() if folder is None else storage.reserved(folder, resume):
         if folder is not None and resume:
             stored = Comparison.load(folder)
-            storage.require_resumable(folder, stored.rows)
+            storage.require_resumable(folder, stored.cells)
         else:
             stored = Comparison(Design.of(**chosen), [], {})
         return _run(stored, stored.design.with_added(**chosen), folder, jobs, scheduler, progress)
@@ -163,9 +178,9 @@ def _run(
     """Run the cells of a design that are not stored yet, and store them in a folder."""
     facts = stored.facts | {task: facts_of(TASKS[task]) for task in design.tasks if task not in stored.facts}
     if folder is not None:
-        storage.write_start(folder, design, facts, stored.rows)
+        storage.write_start(folder, design, facts, stored.cells)
     cells = design.cells()
-    done, lost = {row.cell: row for row in stored.rows}, []
+    done, lost = {row.cell: row for row in stored.cells}, []
     missing = sorted((cell for cell in cells if cell not in done), key=_turn)
     calls = [(TASKS[cell.task], METHODS[cell.method], cell, design.iterations, design.runs) for cell in missing]
 
@@ -192,6 +207,11 @@ def _run(
     if folder is not None:
         comparison.write(folder)
     return comparison
+
+
+def _summaries(rows: Iterable[Row]) -> list[Summary]:
+    """Return the means over seeds of the rows that have numbers."""
+    return summaries_of([row for row in rows if row.true_cost is not None])
 
 
 def _turn(cell: Cell) -> tuple[bool, bool]:

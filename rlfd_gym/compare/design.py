@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rlfd_gym import _checks
-from rlfd_gym.compare.cells import EXACT, Cell, level_key
+from rlfd_gym.compare.cells import EXACT, MEASURED, Cell, Row, level_key
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tasks import TASKS
 
-LISTS = ("tasks", "methods", "demonstrations", "alphas")
+LISTS = ("tasks", "methods", "demonstrations", "alphas", "readings")
+READINGS = ("own", *MEASURED)
 SETTINGS = ("iterations", "runs")
 
 
@@ -26,6 +27,8 @@ class Design:
         alphas: weights of the prior.
         iterations: steps of each run of the stochastic solvers.
         runs: runs that a stochastic solver averages over.
+        readings: how the policies are read: "own", the reading that each method is known by,
+            "occupancy" (the mixture) or "mode" (the most frequent action of each state).
     """
 
     tasks: tuple[str, ...] = field(default_factory=lambda: tuple(TASKS))
@@ -35,6 +38,7 @@ class Design:
     alphas: tuple[float, ...] = (0.01, 0.1, 1.0)
     iterations: int = 1_000_000
     runs: int = 1
+    readings: tuple[str, ...] = ("own",)
 
     def __post_init__(self) -> None:
         """Check and convert the fields, remove repetitions, and sort the demonstrations."""
@@ -43,6 +47,7 @@ class Design:
             "methods": f"some of {', '.join(METHODS)}",
             "demonstrations": f'numbers or "{EXACT}"',
             "alphas": "weights of the prior",
+            "readings": f"some of {', '.join(READINGS)}",
         }
         for name in LISTS:
             for item in _checks.items(name, getattr(self, name)):
@@ -61,6 +66,7 @@ class Design:
             "methods": tuple(dict.fromkeys(self.methods)),
             "demonstrations": tuple(sorted(levels, key=level_key)),
             "alphas": tuple(dict.fromkeys(_checks.number("alphas", alpha, 0.0) for alpha in self.alphas)),
+            "readings": tuple(dict.fromkeys(_checks.one_of("readings", kind, READINGS) for kind in self.readings)),
         }
         most = {"seeds": _checks.MOST_TIMES, "iterations": _checks.MOST_STEPS, "runs": _checks.MOST_TIMES}
         clean |= {name: _checks.integer(name, getattr(self, name), 1, high) for name, high in most.items()}
@@ -94,6 +100,11 @@ class Design:
                 )
         union: dict[str, Any] = {name: getattr(self, name) + getattr(wanted, name) for name in LISTS}
         return Design.of(**asdict(self) | union | {"seeds": max(self.seeds, wanted.seeds)})
+
+    def read(self, row: Row) -> list[Row]:
+        """Return a cell's row in the wanted readings; a reference row also in its own."""
+        wanted = ("own", *self.readings) if row.reference else self.readings
+        return [row.read_as(kind) for kind in dict.fromkeys(row.reading if kind == "own" else kind for kind in wanted)]
 
     def cells(self) -> list[Cell]:
         """Return the cells, task by task, in the order of the methods."""

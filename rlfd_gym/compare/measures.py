@@ -86,7 +86,8 @@ def legend() -> str:
     main = MEASURES[MAIN]
     return (
         f"{main.title} {main.legend}. {' '.join(columns)} Columns with a name show the level furthest right. Bold: the "
-        f"best of those that solved their problem (gap up to {UNSOLVED:g}), unless another row shows the same."
+        f"best of those that solved their problem (gap up to {UNSOLVED:g}), unless another row shows the same. "
+        "As mode: the policy takes the most frequent action of each state; else it mixes actions as was learned."
     )
 
 

@@ -28,6 +28,7 @@ from rlfd_gym._errors import SolverError
 from rlfd_gym.beliefs import Belief
 from rlfd_gym.compare.tasks import signed_cells
 from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
+from rlfd_gym.mdp.forward import optimal_actions
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Apprentice, Solution
@@ -50,6 +51,8 @@ class Lesson:
         iterations: steps of each run of the stochastic solvers.
         runs: runs that a stochastic solver averages over.
         seed: the seed of everything that a method draws.
+        estimator: how the expert is estimated from demonstrations, see
+            `rlfd_gym.experts.demonstrations`.
     """
 
     mdp: TabularMDP
@@ -61,16 +64,23 @@ class Lesson:
     runs: int
     seed: np.random.SeedSequence = field(repr=False)
     belief: Belief | None = field(default=None, repr=False)
+    estimator: str = "policy"
 
     @property
     def occupancy(self) -> FloatArray:
-        """The expert's occupancy, as far as the lesson shows it."""
-        return occupancy_from_demonstrations(self.shown, self.mdp)
+        """The expert's occupancy, as far as the lesson shows it, for methods that know no prior."""
+        return self.occupancy_with(None)
 
     @property
     def problem(self) -> RLfDProblem:
         """The problem RLfD_α of this lesson; without the prior if α = 0."""
-        return RLfDProblem(self.mdp, self.occupancy, self.prior if self.alpha else None, self.alpha)
+        prior = self.prior if self.alpha else None
+        return RLfDProblem(self.mdp, self.occupancy_with(prior), prior, self.alpha)
+
+    def occupancy_with(self, prior: FloatArray | None) -> FloatArray:
+        """Return the expert's occupancy for methods that know a prior."""
+        known = prior if self.estimator == "policy" else None
+        return occupancy_from_demonstrations(self.shown, self.mdp, estimator=self.estimator, prior=known)
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,8 @@ class Method:
         most_seeds: the largest number of seeds to run the method for, if it is slow.
         needs_imitation: whether the method needs imitation; if that is not installed, the default
             leaves the method out.
+        reading: the reading that the method is known by, "occupancy" (the mixture) or "mode" (the
+            most frequent action of each state). Both are measured.
     """
 
     name: str
@@ -107,6 +119,7 @@ class Method:
     default: bool = True
     most_seeds: int | None = None
     needs_imitation: bool = False
+    reading: str = "occupancy"
 
     def __post_init__(self) -> None:
         """Set `uses_prior` for methods that take α."""
@@ -122,13 +135,14 @@ def _robust(lesson: Lesson) -> Solution:
     """Maximise the guarantee over the task's belief."""
     if lesson.belief is None:
         raise SolverError("the task states no belief about the cost")
-    return solve_exact(RLfDProblem(lesson.mdp, lesson.occupancy, belief=lesson.belief))
+    expert = lesson.occupancy_with(lesson.belief.guess)
+    return solve_exact(RLfDProblem(lesson.mdp, expert, belief=lesson.belief))
 
 
 def _projected(lesson: Lesson) -> Solution:
     """Learn a cost by IRL-IO_ĉ, and plan with it."""
-    solution = project_prior(lesson.mdp, lesson.occupancy, lesson.prior)
-    return replace(solution, policy=lesson.mdp.optimal(solution.cost).policy)
+    solution = project_prior(lesson.mdp, lesson.occupancy_with(lesson.prior), lesson.prior)
+    return replace(solution, policy=optimal_actions(lesson.mdp, solution.cost))
 
 
 def _smd(lesson: Lesson) -> Solution:
@@ -207,7 +221,7 @@ METHODS = {
         Method("mwal", "MWAL", _baseline("mwal", basis=True, n_iterations=100), uses_basis=True),
         Method("projection", "projection", _baseline("projection", basis=True, n_iterations=100), uses_basis=True),
         Method("max-margin", "max. margin", _baseline("max_margin", basis=True), uses_basis=True),
-        Method("lp-irl", "LP-IRL", _baseline("lp_irl")),
+        Method("lp-irl", "LP-IRL", _baseline("lp_irl"), reading="mode"),
         Method("mce-irl", "MCE-IRL", _entropy, uses_basis=True, needs_imitation=True, most_seeds=1),
         Method("cloning", "cloning", _baseline("behavioural_cloning")),
         Method("bc", "BC network", _network, stochastic=True, needs_imitation=True, default=False),

@@ -5,7 +5,7 @@ measure `MAIN`. Every other measure has one column, and so does the time; these 
 most informative level at which the method was run: the expert's exact occupancy, or else the
 largest number of demonstrations. The best number of each column is bold, unless several rows show
 the same; methods that have not solved their own problem, by their gap, do not compete. The
-reference rows come first.
+reference rows come first. A policy is read as a mixture unless its row says "as mode".
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Summary(Result):
 
     def values(self) -> dict[str, Any]:
         """Return a record for a CSV file."""
-        where = {name: getattr(self, name) for name in ("task", "method", "alpha", "demonstrations", "n")}
+        where = {name: getattr(self, name) for name in ("task", "method", "alpha", "demonstrations", "reading", "n")}
         return where | self.measures | {"seconds": self.seconds}
 
 
@@ -134,30 +134,31 @@ def summaries_of(rows: Sequence[Row]) -> list[Summary]:
     """Return the means over seeds, in the order of the rows; all rows must have numbers."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.task, row.method, row.alpha, row.demonstrations), []).append(row)
+        groups.setdefault((row.task, row.method, row.alpha, row.demonstrations, row.reading), []).append(row)
     return [_summary(group) for group in groups.values()]
 
 
-def last_level(results: Sequence[AnyResult]) -> dict[tuple[str, float | None], AnyResult]:
-    """Return the result at the most informative level for each method and α."""
-    found: dict[tuple[str, float | None], AnyResult] = {}
+def last_level(results: Sequence[AnyResult]) -> dict[tuple[str, float | None, str], AnyResult]:
+    """Return the result at the most informative level for each method, α and reading."""
+    found: dict[tuple[str, float | None, str], AnyResult] = {}
     for result in results:
-        best = found.setdefault((result.method, result.alpha), result)
+        best = found.setdefault((result.method, result.alpha, result.reading), result)
         if level_key(result.demonstrations) > level_key(best.demonstrations):
-            found[result.method, result.alpha] = result
+            found[result.method, result.alpha, result.reading] = result
     return found
 
 
 def table_of(title: str, summaries: Sequence[Summary], levels: Sequence[int | str], notes: Sequence[str] = ()) -> Table:
     """Return the table of one task."""
-    lasts = list(last_level(summaries).values())
-    found = {(s.method, s.alpha, s.demonstrations): s for s in summaries}
+    shown = last_level(summaries)
+    lasts = list(shown.values())
+    found = {(s.method, s.alpha, s.reading, s.demonstrations): s for s in summaries}
     columns = [[PageCell(last.label) for last in lasts]]
     for level in levels:
         # The reference rows do not depend on demonstrations: they are shown in the last column.
         at_level = [
-            (last if level == levels[-1] else None) if last.reference else found.get((last.method, last.alpha, level))
-            for last in lasts
+            (last if level == levels[-1] else None) if last.reference else found.get((*key, level))
+            for key, last in shown.items()
         ]
         columns.append(_column(MEASURES[MAIN], at_level))
     columns += [_column(measure, lasts) for name, measure in MEASURES.items() if name != MAIN]

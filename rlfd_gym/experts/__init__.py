@@ -7,12 +7,15 @@ from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.experts.variation import ActionVariation, action_variation
 
 __all__ = [
+    "ActionVariation",
     "CostScale",
     "Demonstrations",
     "SampledExpert",
     "Walk",
+    "action_variation",
     "demonstrate",
     "noisy_expert",
     "occupancy_from_demonstrations",

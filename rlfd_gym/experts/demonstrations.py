@@ -1,13 +1,20 @@
 r"""Estimates of the expert's occupancy from demonstrations.
 
-K trajectories s₀ a₀ s₁ a₁ … s_T count equally, and each step has the weight of its time:
+**estimator="policy"**, the default, is the occupancy from ν₀ of the estimated policy π̂: π̂(a|s) is
+how often a was taken in s. In states that no demonstration leaves, π̂ is optimal for the prior
+where there is one, so that what was not seen is no reason to depart from it, and uniform otherwise.
+It uses all steps alike, needs no times, and its error is about half of that of the count
+(docs/estimators.md). It takes the demonstrator to have one policy for all times.
+
+**estimator="count"** takes nothing for granted, and is an average over independent trajectories,
+which statements with a probability need (`rlfd_gym.problem.confidence`). Its start is the sample's,
+not ν₀. K trajectories s₀ a₀ s₁ a₁ … s_T count equally, and each step has the weight of its time:
 
     μ̂(s, a) = 1/K Σ_k [(1-γ) Σ_{t<T_k} γᵗ 1{s_t = s, a_t = a} + γ^{T_k} μ_tail(s, a; s_{T_k})].
 
 The second term is the mass γ^T of what follows the end, which a trajectory does not show. The
-model continues it: μ_tail(·; s) is the occupancy from start s of the policy π̂ estimated from all
-demonstrations, where π̂(a|s) is how often a was taken in s, or uniform over A(s) if s was never
-left. This one rule covers two cases:
+model continues it: μ_tail(·; s) is the occupancy from start s of π̂, uniform in states that were
+never left. This one rule covers two cases:
 
 * A trajectory that *terminated* ends in an absorbing state. The model stays there with all of γ^T.
 * A trajectory that was *truncated* continues as the demonstrator would have continued from there.
@@ -35,65 +42,80 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import warn
 from rlfd_gym.experts.reading import Demonstrations as Demonstrations  # found here as well
 from rlfd_gym.experts.reading import read_demonstrations as read_demonstrations
-from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
+from rlfd_gym.mdp.occupancy import occupancy_of, occupancy_of_table, policy_chain, policy_of, solve_discounted
+from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.mdp.tables import TabularMDP
 
-DISCOUNTINGS = ("trajectory", "policy", "none")
+DISCOUNTINGS = ("trajectory", "none")
+ESTIMATORS = ("policy", "count")
 EXTRAPOLATED = "is extrapolated with the policy read off the demonstrations"
 SMALL_TAIL = 0.01  # warn if a larger share of the mass is extrapolated
 
 
 def occupancy_from_demonstrations(
-    demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory"
+    demonstrations: Any,
+    mdp: TabularMDP,
+    *,
+    discounting: str = "trajectory",
+    estimator: str = "policy",
+    prior: ArrayLike | None = None,
 ) -> FloatArray:
     """Estimate the expert's occupancy over pairs from demonstrations.
 
-    The estimate is μ̂ of the module's docstring.
-
     Args:
         demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
-            loaded dataset); imitation's `Transitions`, or an iterable of batches with "obs", "acts",
-            "next_obs" and "dones", such as a data loader, in their order; or an occupancy, as an
-            array over pairs or a table over states × actions. Transitions in another order, or
-            without next states and dones, have no times and need `discounting="none"`; see
-            `rlfd_gym.experts.reading`.
+            loaded dataset); imitation's `Transitions` or `TransitionsMinimal`, or an iterable of
+            batches with "obs" and "acts", such as a data loader, see `rlfd_gym.experts.reading`; or
+            an occupancy, as an array over pairs or a table over states × actions.
         mdp: the environment's tables.
-        discounting: "trajectory" weighs step t by (1-γ)γᵗ. The others need no times. "policy" is
-            the occupancy of π̂, so that only what was done in each state counts: right for actions
-            that an expert gave for states of somebody else's choice, as in DAgger. "none" counts
-            every transition once: these frequencies equal the discounted occupancy only if the
+        discounting: of the count. "trajectory" weighs step t by (1-γ)γᵗ; transitions have times only
+            in their order, with "next_obs" and "dones". "none" counts every transition once. This
+            gives the undiscounted frequencies, which equal the discounted occupancy only if the
             transitions were drawn from it.
+        estimator: "policy" or "count", see the module's docstring. "policy" needs no times, and is
+            the one for actions that an expert gave for states of somebody else's choice, as in
+            DAgger.
+        prior: of "policy", the cost for which the expert is taken to be optimal in states that no
+            demonstration leaves. By default it is taken to act uniformly there.
 
     Example:
         >>> from types import SimpleNamespace
         >>> P, states, actions = [[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0]
         >>> mdp = TabularMDP(P, states, actions, initial=[1, 0], discount=0.5)
         >>> stays_once_then_moves = SimpleNamespace(obs=[0, 0, 1], acts=[0, 1], terminal=True)
-        >>> occupancy_from_demonstrations([stays_once_then_moves], mdp).tolist()
+        >>> occupancy_from_demonstrations([stays_once_then_moves], mdp, estimator="count").tolist()
         [0.5, 0.25, 0.25]
+        >>> occupancy_from_demonstrations([stays_once_then_moves], mdp).round(3).tolist()
+        [0.333, 0.333, 0.333]
     """
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
+    how: dict[str, Any] = {"discounting": discounting, "estimator": estimator, "prior": prior}
     if isinstance(demonstrations, np.ndarray):
-        _check_discounting(discounting)
-        return _given_occupancy(demonstrations, mdp)
-    read = read_demonstrations(demonstrations)
-    if discounting == "policy":
-        read = read.without_times()
-    return estimate_occupancy(read, mdp, discounting=discounting)
+        _check_how(**how)
+        return occupancy_of_table(mdp, demonstrations, "demonstrations")
+    return estimate_occupancy(read_demonstrations(demonstrations), mdp, **how)
 
 
 def estimate_occupancy(
-    read: Demonstrations, mdp: TabularMDP, *, discounting: str = "trajectory", policy: FloatArray | None = None
+    read: Demonstrations,
+    mdp: TabularMDP,
+    *,
+    discounting: str = "trajectory",
+    estimator: str = "policy",
+    prior: ArrayLike | None = None,
+    policy: FloatArray | None = None,
 ) -> FloatArray:
     """Return μ̂ of the module's docstring, for demonstrations that were read already.
 
     `policy` replaces π̂ if more is known about the demonstrator than these demonstrations show.
     """
-    timed = check_timed(read, discounting)
+    _check_how(discounting, estimator, prior)
+    timed = estimator == "count" and check_timed(read, discounting)
     pairs = demonstrated_pairs(read, mdp)
     counts = np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64)
-    if discounting == "policy":
-        return _occupancy_of_shown(mdp, counts)
+    if estimator == "policy":
+        known = policy_of(mdp, counts) if prior is None else planned_policy(mdp, counts, prior)
+        return occupancy_of(mdp, known if policy is None else policy)
     if not timed:
         return counts / counts.sum()
     assert read.next_states is not None
@@ -113,21 +135,6 @@ def estimate_occupancy(
     return np.asarray(occupancy / occupancy.sum())
 
 
-def _occupancy_of_shown(mdp: TabularMDP, counts: FloatArray) -> FloatArray:
-    """Return the occupancy of π̂, and warn if much of it lies in states where nothing was shown."""
-    occupancy = mdp.occupancy_of(policy_of(mdp, counts))
-    unknown = ~absorbing_states(mdp) & (mdp.sum_by_state(counts) == 0)
-    guessed = float(mdp.sum_by_state(occupancy)[unknown].sum())
-    if guessed > SMALL_TAIL:
-        warn(
-            f"demonstrations: the policy that they show spends {guessed:.1%} of the discounted mass in states that "
-            "none of them leaves, where it takes all actions alike",
-            UserWarning,
-            stacklevel=4,
-        )
-    return occupancy
-
-
 def demonstrated_pairs(read: Demonstrations, mdp: TabularMDP) -> IntArray:
     """Return the pair of each transition.
 
@@ -143,31 +150,6 @@ def absorbing_states(mdp: TabularMDP) -> NDArray[np.bool_]:
     rows = np.repeat(np.arange(mdp.n_pairs), np.diff(p.indptr))
     leaving = np.bincount(rows[p.indices != mdp.pair_states[rows]], minlength=mdp.n_pairs)
     return np.asarray(np.add.reduceat(leaving, mdp.state_starts[:-1]) == 0)
-
-
-def _given_occupancy(values: ArrayLike, mdp: TabularMDP) -> FloatArray:
-    """Check an occupancy that was passed instead of demonstrations."""
-    array = _checks.numbers("demonstrations", values)
-    if array.ndim == 2:
-        shape = (mdp.n_states, mdp.n_actions)
-        if array.shape != shape:
-            raise ValueError(f"demonstrations, an occupancy table, has shape {array.shape}, expected {shape}")
-        outside = array.copy()
-        outside[mdp.pair_states, mdp.pair_actions] = 0.0
-        if outside.any():
-            state, action = np.argwhere(outside)[0]
-            raise ValueError(
-                f"demonstrations: the occupancy table has {outside[state, action]} at state {state}, action {action}, "
-                "which is not feasible"
-            )
-        array = array[mdp.pair_states, mdp.pair_actions]
-    elif array.shape == (mdp.n_states,) != (mdp.n_pairs,):
-        raise ValueError(
-            f"demonstrations has shape {array.shape}, an occupancy over states, as MCEIRL takes; what was done there "
-            "is missing: pass trajectories, or a table over states × actions that sums to 1, such as "
-            "occupancy[:, None] / occupancy.sum() * policy for a discounted occupancy"
-        )
-    return _checks.distribution("demonstrations", array, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)")
 
 
 def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
@@ -194,18 +176,21 @@ def check_known(read: Demonstrations, feasible: NDArray[np.bool_]) -> None:
     raise ValueError(f"demonstrations: {read.where(i)} has {what}")
 
 
-def _check_discounting(discounting: str) -> None:
+def _check_how(discounting: str, estimator: str = "count", prior: ArrayLike | None = None) -> None:
     _checks.one_of("discounting", discounting, DISCOUNTINGS)
+    _checks.one_of("estimator", estimator, ESTIMATORS)
+    if prior is not None and estimator != "policy":
+        raise ValueError(f'prior is for estimator="policy" only, got estimator={estimator!r}')
 
 
 def check_timed(read: Demonstrations, discounting: str) -> bool:
     """Return whether to discount, or raise an error if the demonstrations have no times."""
-    _check_discounting(discounting)
+    _check_how(discounting)
     if discounting == "trajectory" and read.lengths is None:
         raise ValueError(
             "demonstrations are transitions without times, from which no discounted occupancy can be computed: they "
             "are not in their order, as from a loader that shuffles, or lack next_obs or dones; pass trajectories, a "
-            'loader with shuffle=False, discounting="policy" to use only what was done in each state, or '
+            'loader with shuffle=False, estimator="policy" to use only what was done in each state, or '
             'discounting="none" to use the undiscounted frequencies'
         )
     return discounting == "trajectory"

@@ -13,7 +13,10 @@ each trajectory has shown that no other has: the mass of the pairs with exactly 
 further trajectory would show as much that is new, on average. Without this part the estimate is
 half the true error where few trajectories meet many states (the windy grid of 100 states with up
 to 20 trajectories); with it, the two agree within 15% there and on the inventory, from 2
-trajectories to 100. Pairs that no trajectory has the time to reach stay unknown.
+trajectories to 100, for the count. For the policy, whose error is half as large, they agree within
+25% on the windy grid, and elsewhere from 30 trajectories on; with fewer the estimate is up to 1.8
+times the error on FrozenLake, and from 2 on the inventory 0.6 times. Pairs that no trajectory has
+the time to reach stay unknown.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._warnings import collected_warnings
@@ -36,7 +40,14 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 
 def occupancy_noise(
-    demonstrations: Any, mdp: TabularMDP, *, discounting: str = "trajectory", n_bootstrap: int = 200, seed: int = 0
+    demonstrations: Any,
+    mdp: TabularMDP,
+    *,
+    discounting: str = "trajectory",
+    estimator: str = "policy",
+    prior: ArrayLike | None = None,
+    n_bootstrap: int = 200,
+    seed: int = 0,
 ) -> float:
     """Estimate how far `occupancy_from_demonstrations` is from the truth in ℓ1-norm, at most 2.
 
@@ -47,6 +58,8 @@ def occupancy_noise(
             takes.
         mdp: the environment's tables.
         discounting: as for `occupancy_from_demonstrations`.
+        estimator: as for `occupancy_from_demonstrations`.
+        prior: as for `occupancy_from_demonstrations`.
         n_bootstrap: the number of resamples.
         seed: the seed of the resampling.
 
@@ -62,15 +75,12 @@ def occupancy_noise(
     if read.lengths is None or len(read.lengths) < 2:
         found = "transitions without times" if read.lengths is None else "one trajectory"
         raise ValueError(f"demonstrations must hold at least two trajectories for a standard error, got {found}")
+    how: dict[str, Any] = {"discounting": discounting, "estimator": estimator, "prior": prior}
     rng, number = _checks.generator("seed", seed), len(read.lengths)
     with collected_warnings():  # not passed on: estimating the occupancy itself already warns about early ends
-        estimate = estimate_occupancy(read, mdp, discounting=discounting)
+        estimate = estimate_occupancy(read, mdp, **how)
         squares = [
-            np.abs(
-                estimate_occupancy(_only(read, rng.integers(number, size=number)), mdp, discounting=discounting)
-                - estimate
-            ).sum()
-            ** 2
+            np.abs(estimate_occupancy(_only(read, rng.integers(number, size=number)), mdp, **how) - estimate).sum() ** 2
             for _ in range(_checks.integer("n_bootstrap", n_bootstrap, 2, _checks.MOST_TIMES))
         ]
     spread = math.sqrt(float(np.mean(squares)) * number / (number - 1))

@@ -79,8 +79,6 @@ def sampled_expert(
         discounting: as for `occupancy_from_demonstrations`.
     """
     timed = check_timed(read, discounting)
-    if discounting == "policy":
-        raise ValueError('discounting="policy" needs transition tables, for the occupancy of a policy')
     if read.next_states is None:
         raise ValueError("demonstrations must tell the next states (next_obs) for learning without tables")
     check_known(read, feasible)

@@ -92,6 +92,17 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
     return _certified_plan(mdp, c, solve(mdp, c))
 
 
+def optimal_actions(mdp: TabularMDP, cost: ArrayLike) -> FloatArray:
+    """Return the policy that takes all optimal actions of each state with the same probability.
+
+    `Plan.policy` takes the first of them.
+    """
+    c, plan = mdp.pairs(cost, "cost"), optimal(mdp, cost)
+    q, best, _ = _bellman(mdp, c, plan.value)
+    limit = best + _tie_tolerance(mdp, c) + 2 * plan.value_error
+    return policy_of(mdp, (q <= limit[mdp.pair_states]).astype(np.float64))
+
+
 def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
     """Return the plan of a near-optimal value u.
 

@@ -113,6 +113,34 @@ def check_occupancy(mdp: TabularMDP, occupancy: ArrayLike, name: str = "occupanc
     return _checks.distribution(name, mdp.pairs(occupancy, name), mdp.n_pairs, per)
 
 
+def occupancy_of_table(mdp: TabularMDP, values: ArrayLike, name: str) -> FloatArray:
+    """Return an occupancy given as a vector over pairs, or as a table with nothing where infeasible.
+
+    `name` is what an error calls the argument.
+    """
+    array = _checks.numbers(name, values)
+    if array.ndim == 2:
+        shape = (mdp.n_states, mdp.n_actions)
+        if array.shape != shape:
+            raise ValueError(f"{name}, an occupancy table, has shape {array.shape}, expected {shape}")
+        outside = array.copy()
+        outside[mdp.pair_states, mdp.pair_actions] = 0.0
+        if outside.any():
+            state, action = np.argwhere(outside)[0]
+            raise ValueError(
+                f"{name}: the occupancy table has {outside[state, action]} at state {state}, action {action}, "
+                "which is not feasible"
+            )
+        array = array[mdp.pair_states, mdp.pair_actions]
+    elif array.shape == (mdp.n_states,) != (mdp.n_pairs,):
+        raise ValueError(
+            f"{name} has shape {array.shape}, an occupancy over states, as MCEIRL takes; what was done there is "
+            "missing: pass trajectories, or a table over states × actions that sums to 1, such as "
+            "occupancy[:, None] / occupancy.sum() * policy for a discounted occupancy"
+        )
+    return _checks.distribution(name, array, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)")
+
+
 def policy_chain(mdp: TabularMDP, policy: FloatArray) -> sp.csr_array:
     """Return P_π, the sparse (n_states, n_states) transition matrix under a policy."""
     used = np.flatnonzero(policy)

@@ -20,8 +20,9 @@ is a radius of trust. No solver is needed.
 
 where R is the expert's regret. `lower` already allows for a μ_A that is only nearly an occupancy:
 its policy has the occupancy μ' from the expert's own start, and <μ' - μ_A, c> ≤ M‖Tγ d‖₁ where M
-is the largest cost. An expert estimated from samples has another start Tγ μ_E than the MDP; there
-the solution's policy is judged from the MDP's start, as any policy is.
+is the largest cost. An expert that was counted in samples has another start Tγ μ_E than the MDP; there the solution's
+policy is judged from the MDP's start, as any policy is. So is a policy that plans with the learned
+cost in states without mass (`rlfd_gym.mdp.reading`).
 
 **From demonstrations, with probability 1 - η.** Let Z̄ be the mean of N independent trajectories'
 discounted counts, none of which was used to learn the policy. Then `estimate` is what follows from
@@ -229,10 +230,18 @@ def guarantee(
     )
 
 
-def guarantee_at(problem: RLfDProblem, point: Point, upper: float, lower: float) -> Guarantee:
-    """Return the guarantee of a solution's policy, from the solution's point and bounds alone."""
-    mdp, belief, policy = problem.mdp, problem.belief, problem.mdp.policy_of(point.occupancy)
-    if not _starts_as(mdp, problem.expert):
+def guarantee_at(
+    problem: RLfDProblem, point: Point, upper: float, lower: float, policy: FloatArray | None = None
+) -> Guarantee:
+    """Return the guarantee of a solution's policy.
+
+    It follows from the solution's point and bounds alone if the expert starts as the MDP does and
+    `policy` is that of the point's occupancy, which is the default. Any other policy is judged as
+    policies are.
+    """
+    mdp, belief, own = problem.mdp, problem.belief, problem.mdp.policy_of(point.occupancy)
+    policy = own if policy is None else policy
+    if not (_starts_as(mdp, problem.expert) and np.array_equal(policy, own)):
         return _certain(mdp, policy, problem.expert - mdp.occupancy_of(policy), problem.expert, belief, point.x)
     penalty = belief.penalty(point.x)
     improvement = lower - penalty

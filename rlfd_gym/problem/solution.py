@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.mdp.pairs import Pairs
+from rlfd_gym.mdp.reading import READINGS, mode_of
+from rlfd_gym.mdp.tables import TabularMDP
 
 if TYPE_CHECKING:
     from rlfd_gym.problem.guarantee import Guarantee
@@ -90,7 +94,7 @@ class Apprentice:
     """A learned policy.
 
     Attributes:
-        policy: conditional probabilities, over pairs.
+        policy: conditional probabilities, over pairs. `read` gives other readings of it.
         occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the
             accuracy of the solve.
         method: the method's name; the library's own are `rlfd_gym.problem.solution.METHODS`.
@@ -103,6 +107,34 @@ class Apprentice:
     method: str = ""
     n_iterations: int = 0
     stats: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, mdp: Pairs, kind: str = "occupancy") -> FloatArray:
+        """Return the policy in one of the readings of `rlfd_gym.mdp.reading`, over pairs.
+
+        Args:
+            mdp: the environment's tables; the pairs are enough, except for "greedy".
+            kind: "occupancy" for the mixture, `policy` itself; "mode" for the most frequent action
+                of each state, where equally frequent ones share the probability; "greedy" for the
+                optimal policy for the learned cost, which only a `Solution` has.
+
+        Example:
+            >>> from rlfd_gym import solve_exact
+            >>> from rlfd_gym.problem import examples
+            >>> problem = examples.inventory(alpha=1.0)
+            >>> policy = solve_exact(problem).read(problem.mdp, "mode")
+            >>> bool((problem.mdp.max_by_state(policy) == 1).all())
+            True
+        """
+        _checks.instance("mdp", mdp, Pairs, "see TabularMDP.from_env")
+        _checks.one_of("kind", kind, READINGS)
+        if mdp.n_pairs != len(self.policy):
+            raise ValueError(f"mdp has {mdp.n_pairs} pairs, but the policy is over {len(self.policy)}")
+        if kind == "greedy":
+            return self._greedy(mdp)
+        return self.policy if kind == "occupancy" else mode_of(mdp, self.policy)
+
+    def _greedy(self, mdp: Pairs) -> FloatArray:
+        raise ValueError(f'kind="greedy" plans with the learned cost, but {self.method!r} has learned none')
 
     def __repr__(self) -> str:
         """Return one line with the method and its result."""
@@ -119,9 +151,11 @@ class Solution(Apprentice):
     """A learned cost and policy, with a certificate where the method has one.
 
     Attributes:
-        policy: conditional probabilities, over pairs.
+        policy: conditional probabilities, over pairs: those of `occupancy`, and in states that it
+            does not reach the optimal actions for `cost` (see `rlfd_gym.mdp.reading`). Without
+            tables such states are uniform.
         occupancy: μ over pairs, in the simplex. It is the occupancy of `policy` only up to the
-            accuracy of the solve.
+            accuracy of the solve, and only from the expert's own start.
         cost: the learned cost, over pairs.
         value: u over states; `None` for methods without one.
         mixture: w, for methods that learn a cost Cw from a basis or features C, such as the prices
@@ -155,6 +189,10 @@ class Solution(Apprentice):
     def duality_gap(self) -> float:
         """upper - lower, a bound on how far the solution is from optimal."""
         return self.upper - self.lower
+
+    def _greedy(self, mdp: Pairs) -> FloatArray:
+        tables: TabularMDP = _checks.instance("mdp", mdp, TabularMDP, 'which kind="greedy" plans in')
+        return tables.optimal(self.cost).policy
 
     def __str__(self) -> str:
         """Return the facts of `repr`, and the guarantee in words if there is one."""

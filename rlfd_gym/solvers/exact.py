@@ -13,6 +13,9 @@ r"""Exact solutions of the learning problem for every belief, each with the boun
 more. If a promise was not kept, a `RuntimeWarning` names the gap. That happens at a `time_limit`,
 and where γ is so near to one (within 1e-7) that rounding stops every method.
 
+**The policy** is that of the occupancy. In states without mass, up to the gap that was promised, it
+takes the actions that are optimal for the learned cost; see `rlfd_gym.mdp.reading`.
+
 **"auto"** predicts the work of the factorisation from the transitions: k² multiplications for a
 pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee order, a
 crude bound on the fill-in. Grids fill in little; random graphs with a few thousand states are
@@ -44,6 +47,7 @@ import time
 from rlfd_gym import _checks
 from rlfd_gym._warnings import warn
 from rlfd_gym.beliefs import Ball, Belief, Hull, Intervals, NearPrior, Prices
+from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.protocol import Point
@@ -114,17 +118,21 @@ def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float
             imitate(best)  # at once, and maybe better than what there is
         point = Point(best.cost, best.value, best.occupancy)
     upper, lower = problem.bounds(*point)
+    cost = belief.cost(point.x)
+    policy = planned_policy(
+        problem.mdp, point.occupancy, cost, _negligible(upper - lower, promise(upper, lower), belief)
+    )
     solution = Solution(
-        policy=problem.mdp.policy_of(point.occupancy),
+        policy=policy,
         occupancy=point.occupancy,
-        cost=belief.cost(point.x),
+        cost=cost,
         mixture=point.x if isinstance(belief, (Prices, Hull)) else None,
         value=point.value,
         upper=upper,
         lower=lower,
         method=f"exact: {used}",
         n_iterations=iterations,
-        guarantee=guarantee_at(problem, point, upper, lower),
+        guarantee=guarantee_at(problem, point, upper, lower, policy),
         finished=is_kept(upper - lower, promise(upper, lower)) or time.monotonic() < deadline,
     )
     warn_about_gap(solution, promise(upper, lower))
@@ -200,6 +208,11 @@ def _solve_near(problem: RLfDProblem, deadline: float) -> Incumbent:
     best = Incumbent(problem, deadline)
     _solve(best, "auto")
     return best
+
+
+def _negligible(gap: float, goal: float, belief: Belief) -> float:
+    """Return the mass that a solution cannot tell from none: its gap, as far as that was promised."""
+    return min(max(gap, 0.0), goal) / (belief.largest or 1.0) if math.isfinite(gap) else 0.0
 
 
 def is_kept(gap: float, goal: float) -> bool:

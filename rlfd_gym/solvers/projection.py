@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._programs import solve_qp
 from rlfd_gym._warnings import warn
+from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
@@ -49,7 +50,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
 
     is a lower bound for every ν that is nonnegative where the expert has no mass: subtract
     <ν, c - Tγᵀu>, which is nonnegative for feasible points, and minimise over the boxes. The
-    returned occupancy is the expert's own.
+    returned occupancy is the expert's own; where it has no mass, the policy plans with the cost.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -71,7 +72,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     spread, prior_spread = policy_spread(mdp, cost), policy_spread(mdp, np.clip(guess, -1.0, 1.0))
     variance = float(np.var(np.clip(guess, -1.0, 1.0)))
     solution = Solution(
-        policy=mdp.policy_of(problem.expert),
+        policy=planned_policy(mdp, problem.expert, cost, SUPPORT),
         occupancy=problem.expert,
         cost=cost,
         value=value,

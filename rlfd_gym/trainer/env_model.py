@@ -116,12 +116,6 @@ class EnvModel:
             regulariser=regulariser,
         )
 
-    def policy(self, solution: Solution, kind: str) -> FloatArray:
-        """Return a solution's policy, or with "greedy" (and tables) the optimal one for its cost."""
-        if kind == "greedy" and self.mdp is not None:
-            return self.mdp.optimal(solution.cost).policy
-        return solution.policy
-
     def state_occupancy(self, policy: FloatArray, occupancy: FloatArray) -> FloatArray:
         """Return a policy's state occupancy; without tables, that of the learned occupancy."""
         pairs = occupancy if self.mdp is None else self.mdp.occupancy_of(policy)

@@ -28,6 +28,7 @@ from rlfd_gym.beliefs import Belief, Hull, Prices
 from rlfd_gym.beliefs.packing import unpack
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.mdp.occupancy import shares
+from rlfd_gym.mdp.reading import massless
 from rlfd_gym.problem import BlackBoxProblem, Point, RLfDProblem
 from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.solution import METHODS, History, Solution
@@ -63,7 +64,8 @@ def load(
     """Return the trainer that `save` wrote, for the same environment."""
     with stored_arrays(path, FORMAT, VERSION) as stored:
         try:
-            settings = vars(Settings(**stored.header["settings"])).copy()
+            # Files from before there was a choice had their expert counted.
+            settings = vars(Settings(**{"estimator": "count"} | stored.header["settings"])).copy()
             settings["solver"] = _solver(settings["solver"], stored.header.get("function"), solver)
             pairs = EnvModel.of(venv if env is None else env, settings["discount"]).pairs
             for name in ("pair_states", "pair_actions"):
@@ -156,7 +158,6 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
         vectors["mixture"] = _vector(stored, "solution.mixture", None)
     if few and not np.allclose(problem.belief.cost(problem.belief.vector(vectors["mixture"])), vectors["cost"]):
         raise ValueError("solution: its cost is not that of its mixture or prices")
-    _check_policy(vectors["policy"], vectors["occupancy"], problem, own)
     count = _checks.integer("n_iterations", header["n_iterations"], 0)
     version_1 = stored.header["version"] == 1
     stats = {k: header[k] for k in ("n_runs", "step_sizes") if k in header} if version_1 else dict(header["stats"])
@@ -166,6 +167,7 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
     known = [name for name in METHODS if name.startswith(str(solver))] if own else [method]
     x = vectors["mixture"] if few else vectors["cost"]
     upper, lower = _bounds(header, x, vectors, problem, own)
+    _check_policy(vectors["policy"], vectors["occupancy"], problem, upper - lower if own else None)
     point = Point(x, vectors.get("value", np.zeros(0)), vectors["occupancy"])
     return Solution(
         **vectors,
@@ -177,16 +179,27 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
         history=_history(stored, count if own else None),
         stats={name: tuple(value) if isinstance(value, list) else value for name, value in stats.items()},
         state=_state(stored, stats, vectors, count, problem) if solver == "smd" else None,
-        guarantee=guarantee_at(problem, point, upper, lower) if own and isinstance(problem, RLfDProblem) else None,
+        guarantee=guarantee_at(problem, point, upper, lower, vectors["policy"])
+        if own and isinstance(problem, RLfDProblem)
+        else None,
     )
 
 
-def _check_policy(policy: FloatArray, occupancy: FloatArray, problem: AnyProblem, own: bool) -> None:
-    """Refuse what is no policy or no occupancy, and of our solvers a policy that is not the occupancy's."""
+def _check_policy(policy: FloatArray, occupancy: FloatArray, problem: AnyProblem, gap: float | None) -> None:
+    """Refuse what is no policy or no occupancy, and of our solvers a policy that is not the occupancy's.
+
+    In states without mass, up to the `gap` of our solvers, the policy is planned and may be any.
+    """
     sums = np.append(np.add.reduceat(policy, problem.state_starts[:-1]), occupancy.sum())
     if min(policy.min(), occupancy.min()) < -SAME_SUMS or np.abs(sums - 1).max() > _checks.SUM_TOLERANCE:
         raise ValueError("solution: its policy or its occupancy is no probability distribution")
-    if own and not np.allclose(policy, shares(occupancy, problem.state_starts), rtol=0, atol=SAME_SUMS):
+    if gap is None:
+        return
+    light = massless(
+        np.add.reduceat(occupancy, problem.state_starts[:-1]), 2 * max(gap, 0.0) / (problem.belief.largest or 1.0)
+    )
+    same = np.isclose(policy, shares(occupancy, problem.state_starts), rtol=0, atol=SAME_SUMS)
+    if not (same | light[problem.pair_states]).all():
         raise ValueError("solution: its policy is not that of its occupancy")
 
 

@@ -17,12 +17,12 @@ from rlfd_gym import _checks
 from rlfd_gym.alpha import parse_rule
 from rlfd_gym.beliefs import Belief
 from rlfd_gym.beliefs.near_prior import NORMS
-from rlfd_gym.experts.demonstrations import DISCOUNTINGS
+from rlfd_gym.experts.demonstrations import DISCOUNTINGS, ESTIMATORS
+from rlfd_gym.mdp.reading import READINGS
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.smd.solve import LARGEST_STEP
 
 SOLVERS = ("exact", "smd")
-POLICY_KINDS = ("occupancy", "greedy")
 DEFAULT_ALPHA = 0.1  # with a prior: the paper's choice in its experiments
 
 Prior = ArrayLike | Belief | Callable[[int, int], float]
@@ -43,8 +43,9 @@ class Settings:
         epsilon: the target accuracy of Algorithm 1, or `None`.
         n_runs: independent runs of Algorithm 1.
         n_jobs: how many of them at a time.
-        policy_kind: one of `POLICY_KINDS`.
+        policy_kind: one of `READINGS`.
         discounting: one of `DISCOUNTINGS`.
+        estimator: one of `ESTIMATORS`.
         allow_variable_horizon: whether trajectories may differ in length.
     """
 
@@ -58,14 +59,16 @@ class Settings:
     n_jobs: int = 1
     policy_kind: str = "occupancy"
     discounting: str = "trajectory"
+    estimator: str = "policy"
     allow_variable_horizon: bool = True
 
     def __post_init__(self) -> None:
         """Check every option by itself."""
         if self.solver is not None and not callable(self.solver):
             _checks.one_of("solver", self.solver, SOLVERS)
-        _checks.one_of("policy_kind", self.policy_kind, POLICY_KINDS)
+        _checks.one_of("policy_kind", self.policy_kind, READINGS)
         _checks.one_of("discounting", self.discounting, DISCOUNTINGS)
+        _checks.one_of("estimator", self.estimator, ESTIMATORS)
         _checks.one_of("regulariser", self.regulariser, NORMS)
         object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1, _checks.MOST_TIMES))
         if _checks.integer("n_jobs", self.n_jobs, -(2**31)) == 0:
@@ -148,3 +151,4 @@ class ReadsSettings:
     n_jobs = _setting("n_jobs")
     policy_kind = _setting("policy_kind")
     discounting = _setting("discounting")
+    estimator = _setting("estimator")

@@ -80,9 +80,11 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
             number of iterations for this accuracy is used.
         n_runs: independent runs of SMD to average over.
         n_jobs: how many runs at a time.
-        policy_kind: "occupancy" for the policy of the learned occupancy μ, "greedy" for the optimal
-            one for the learned cost. The first mixes as the expert does; the second is deterministic.
-        discounting: as in `occupancy_from_demonstrations`; "policy" is the one for DAgger.
+        policy_kind: "occupancy" for the policy of the learned occupancy μ, which mixes as the expert
+            does; "mode" for its most frequent actions; "greedy" for the plan with the learned cost.
+        estimator: "policy" or "count", see `rlfd_gym.experts.demonstrations`; `discounting` is of the
+            count. With "policy", `discounting="none"` reads only what was done in each state, and not
+            what followed, as DAgger needs it.
         custom_logger: where to log to.
         allow_variable_horizon: whether trajectories may differ in length. Unlike in GAIL they may: the
             occupancy continues after an episode's end, which therefore tells nothing of rewards.
@@ -117,6 +119,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
         n_jobs: int = 1,
         policy_kind: str = "occupancy",
         discounting: str = "trajectory",
+        estimator: str = "policy",
         custom_logger: HierarchicalLogger | None = None,
         allow_variable_horizon: bool = True,
         **of_imitation: Any,
@@ -127,7 +130,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
         settings = Settings(
             alpha=alpha, regulariser=regulariser, discount=discount, solver=solver, step_size=step_size,
             epsilon=epsilon, n_runs=n_runs, n_jobs=n_jobs, policy_kind=policy_kind, discounting=discounting,
-            allow_variable_horizon=allow_variable_horizon,
+            estimator=estimator, allow_variable_horizon=allow_variable_horizon,
         )  # fmt: skip
         self._model = EnvModel.of(self.env, discount)
         self.belief = prior.over(self._model.pairs) if isinstance(prior, Belief) else None
@@ -157,7 +160,8 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
 
     def set_demonstrations(self, demonstrations: Any) -> None:
         """Set or replace the demonstrations; `policy` stays as it is until `train` is called."""
-        read, expert, noise = training.read_expert(self._model, demonstrations, self.settings, self._seed)
+        how = self.settings, self._seed, self.belief or (self.prior if self.settings.alpha else None), self.logger
+        read, expert, noise = training.read_expert(self._model, demonstrations, *how)
         # Checked last: the check stores the horizon, and rejected demonstrations must not set it.
         if read is not None and read.lengths is not None:
             self._check_fixed_horizon(read.lengths.tolist())
@@ -262,9 +266,8 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
         probability `confidence`, by default 0.95, and is about its own `policy`, learned from one
         half of them and judged by the other. After `load` the expert is taken as it was estimated.
         """
-        return training.apprentice_guarantee(
-            self.problem, self.solution, self._shown, self._read, confidence, self._seed
-        )
+        how = self._read, self.settings, confidence, self._seed
+        return training.apprentice_guarantee(self.problem, self.solution, self._shown, *how)
 
     @property
     def cost_table(self) -> FloatArray:
@@ -328,7 +331,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
 
     def _read(self, solution: Solution) -> FloatArray:
         """Return a solution's policy over pairs, read as `policy_kind` says."""
-        return self._model.policy(solution, self.policy_kind)
+        return solution.read(self._model.pairs, self.policy_kind)
 
     @property
     def _reward_table(self) -> FloatArray:

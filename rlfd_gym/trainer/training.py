@@ -13,14 +13,19 @@ from tqdm.auto import tqdm
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.alpha import AlphaChoice, alpha_path, select_alpha
+from rlfd_gym.beliefs import Belief
 from rlfd_gym.experts.demonstrations import (
+    SMALL_TAIL,
     Demonstrations,
+    absorbing_states,
     estimate_occupancy,
     occupancy_from_demonstrations,
     read_demonstrations,
 )
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.sampled import SampledExpert, sampled_expert
+from rlfd_gym.experts.variation import action_variation
+from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee, guarantee
 from rlfd_gym.problem.solution import Solution
@@ -34,32 +39,71 @@ MODEL_ITERATIONS = 5_000_000  # a second or so
 BLACK_BOX_ITERATIONS = 50_000
 CONFIDENCE = 0.95  # of a guarantee, unless one is asked for
 LARGE_GAP = 0.5  # for costs in [-1, 1]
+QUICK_VISITS = 20_000_000  # that the bootstrap of a logged number looks at: about a second
 LOGS = 10  # per call, unless log_interval says otherwise
 
 
 def read_expert(
-    model: EnvModel, demonstrations: Any, settings: Settings, seed: int
+    model: EnvModel,
+    demonstrations: Any,
+    settings: Settings,
+    seed: int,
+    belief: Belief | FloatArray | None,
+    logger: HierarchicalLogger,
 ) -> tuple[Demonstrations | None, FloatArray | SampledExpert, float | None]:
     """Return demonstrations as they were executed, the expert, and the noise if a rule needs it.
 
-    For an occupancy there are no demonstrations, and for an environment without tables the expert
-    is a `SampledExpert`.
+    In states where the expert was not seen, it is taken to be optimal for a prior or a belief's
+    guess. For an occupancy there are no demonstrations, and for an environment without tables the
+    expert is a `SampledExpert`. What the demonstrations show of the expert's kind is logged.
     """
     if isinstance(demonstrations, np.ndarray):
         if model.mdp is None:
             raise ValueError("demonstrations: an occupancy has no next states, which env without tables needs")
         return None, occupancy_from_demonstrations(demonstrations, model.mdp), None
-    read, how = model.as_executed(read_demonstrations(demonstrations)), settings.discounting
-    if how == "policy":
+    read = model.as_executed(read_demonstrations(demonstrations))
+    if settings.estimator == "policy" and settings.discounting == "none" and model.mdp is not None:
         read = read.without_times()
+    _log_variation(logger, read, model, seed)
     if model.mdp is None:
         stays, feasible = model.seems_absorbing(read), model.pairs.feasible
-        expert = sampled_expert(read, model.discount, feasible=feasible, absorbing=stays, discounting=how)
+        expert = sampled_expert(
+            read, model.discount, feasible=feasible, absorbing=stays, discounting=settings.discounting
+        )
         return read, expert, None
-    noise = None
+    guess = belief.guess if isinstance(belief, Belief) else belief
+    how, noise = estimator_of(settings, guess), None
     if settings.alpha_rule == "discrepancy":
-        noise = occupancy_noise(read, model.mdp, discounting=how, seed=seed)
-    return read, estimate_occupancy(read, model.mdp, discounting=how), noise
+        noise = occupancy_noise(read, model.mdp, **how, seed=seed)
+    occupancy = estimate_occupancy(read, model.mdp, **how)
+    if settings.estimator == "policy":
+        _log_guesses(logger, read, model.mdp, occupancy, "uniformly" if guess is None else "optimally for the prior")
+    return read, occupancy, noise
+
+
+def estimator_of(settings: Settings, prior: FloatArray | None) -> dict[str, Any]:
+    """Return how the expert's occupancy is estimated."""
+    known = prior if settings.estimator == "policy" else None
+    return {"discounting": settings.discounting, "estimator": settings.estimator, "prior": known}
+
+
+def _log_variation(logger: HierarchicalLogger, read: Demonstrations, model: EnvModel, seed: int) -> None:
+    """Log which kind of error demonstrations can show, see `rlfd_gym.experts.variation`."""
+    few = max(20, min(200, QUICK_VISITS // len(read.states)))
+    shown = action_variation(read, model.pairs, n_resamples=few, seed=seed)
+    logger.info(str(shown))
+    if not np.isnan(shown.estimate):
+        logger.record("rlfd/action_variation", shown.estimate)
+
+
+def _log_guesses(
+    logger: HierarchicalLogger, read: Demonstrations, mdp: TabularMDP, expert: FloatArray, how: str
+) -> None:
+    """Log how much of the expert's mass is in states where it was not seen, if that is a lot."""
+    unseen = np.setdiff1d(np.flatnonzero(~absorbing_states(mdp)), read.states)
+    guessed = float(mdp.sum_by_state(expert)[unseen].sum())
+    if guessed > SMALL_TAIL:
+        logger.info(f"the expert is taken to act {how} in states where it was not seen: {guessed:.1%} of its time")
 
 
 def train_smd(
@@ -139,10 +183,15 @@ def apprentice_guarantee(
     solution: Solution,
     shown: Demonstrations | None,
     read: Callable[[Solution], FloatArray],
+    settings: Settings,
     confidence: float | None,
     seed: int,
 ) -> Guarantee:
-    """Return the guarantee that `RLfDTrainer.guarantee` describes; `read` gives a solution's policy."""
+    """Return the guarantee that `RLfDTrainer.guarantee` describes; `read` gives a solution's policy.
+
+    The half to learn from is estimated as `settings` say. The half to judge by is counted, because
+    a statement with a probability needs an average over independent trajectories.
+    """
     if not isinstance(problem, RLfDProblem):
         raise ValueError("a guarantee needs transition tables, which env does not have")
     if shown is None:
@@ -150,7 +199,8 @@ def apprentice_guarantee(
     if shown.lengths is None or len(shown.lengths) < 2:
         raise ValueError("a guarantee from demonstrations needs two trajectories: one to learn from, one to judge by")
     learning, judging = np.array_split(np.random.default_rng(seed).permutation(len(shown.lengths)), 2)
-    half = RLfDProblem(problem.mdp, estimate_occupancy(shown.only(learning), problem.mdp), belief=problem.belief)
+    how = estimator_of(settings, problem.belief.guess)
+    half = RLfDProblem(problem.mdp, estimate_occupancy(shown.only(learning), problem.mdp, **how), belief=problem.belief)
     sure = CONFIDENCE if confidence is None else confidence
     return _guarantee_of(problem, solve_exact(half), read, shown.only(judging), sure, seed)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -17,6 +19,7 @@ from small_comparison import SMALL, TINY, values
 import rlfd_gym
 from rlfd_gym import compare
 from rlfd_gym.compare import running
+from rlfd_gym.mdp.reading import mode_of
 
 
 def test_a_name_given_instead_of_a_list_is_not_taken_for_its_letters():
@@ -98,3 +101,43 @@ def test_tables_are_printed_without_rich_and_without_a_registry(written):
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout == f"{written[0]}\n"
+
+
+def test_every_cell_is_solved_once_and_measured_in_both_readings(written, monkeypatch):
+    result, _ = written
+    both = compare.Comparison(replace(result.design, readings=("occupancy", "mode")), result.cells, result.facts)
+    assert len(both.rows) == 2 * len(result.cells)
+    for row in result.cells:
+        mdp = compare.TASKS[row.task].make(row.seed).mdp
+        for kind, policy in row.policies.items():
+            read = row.read_as(kind)
+            truth = compare.TASKS[row.task].make(row.seed).truth
+            assert read.true_cost == pytest.approx(mdp.expected_cost(policy, truth), abs=1e-12)
+            assert read.policy is policy
+        np.testing.assert_array_equal(row.policies["mode"], mode_of(mdp, row.policies["occupancy"]))
+        assert row.readings["mode"]["duality_gap"] == row.readings["occupancy"]["duality_gap"]
+
+
+def test_tables_say_which_rows_are_modes_and_the_files_have_both_readings(written, tmp_path):
+    result, folder = written
+    assert not any("as mode" in row[0].text for row in result.table("windy").rows)
+    both = compare.Comparison(replace(result.design, readings=("own", "mode")), result.cells, result.facts)
+    names = [row[0].text for row in both.table("windy").rows]
+    assert len(names) == len(set(names))
+    assert "cloning" in names
+    assert "cloning as mode" in names
+    for file in ("results.csv", "summary.csv"):
+        with open(folder / file) as lines:
+            rows = list(csv.DictReader(lines))
+        assert {row["reading"] for row in rows} == {"occupancy", "mode"}
+        assert {row["guaranteed"] for row in rows if row["reading"] == "mode"} - {""}
+
+
+def test_a_method_has_the_reading_that_it_is_known_by():
+    result = compare.run(tasks=["windy"], methods=["lp-irl", "cloning"], demonstrations=["exact"])
+    readings = {row.method: row.reading for row in result.rows}
+    assert (readings["lp-irl"], readings["cloning"]) == ("mode", "occupancy")
+    modes = compare.run(tasks=["windy"], methods=["cloning"], demonstrations=["exact"], readings=["mode"])
+    shares = {row.label: row.share_closed for row in modes.rows}
+    assert shares["cloning as mode"] == pytest.approx(1, abs=1e-6)  # the expert errs at random
+    assert shares["expert"] == 0  # a reference row is always there as it is known

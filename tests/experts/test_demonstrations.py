@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,10 +8,12 @@ import pytest
 from hypothesis import given
 from strategies import make_mdp, mdps, random_policy, seeds
 
-from rlfd_gym import TabularMDP, occupancy_from_demonstrations
+from rlfd_gym import TabularMDP, demonstrate
+from rlfd_gym import occupancy_from_demonstrations as estimated
 from rlfd_gym.experts.demonstrations import absorbing_states, read_demonstrations
 from rlfd_gym.experts.sampled import sampled_expert
 
+occupancy_from_demonstrations = partial(estimated, estimator="count")  # most of these tests are about the count
 pytestmark = pytest.mark.filterwarnings("ignore:demonstrations end early")
 
 
@@ -200,32 +203,22 @@ def test_an_occupancy_over_states_alone_is_refused_with_what_is_missing():
     assert occupancy_from_demonstrations(np.array([0.5, 0.5]), lonely).tolist() == [0.5, 0.5]
 
 
-def test_discounting_policy_is_the_models_occupancy_of_what_was_done_in_each_state():
+def test_the_policy_estimate_of_transitions_in_no_order_is_what_was_done_in_each_state():
     mdp = make_mdp(3, n_states=5, n_actions=2, discount=0.8)
     pairs = np.repeat(np.arange(mdp.n_pairs), np.arange(1, mdp.n_pairs + 1))  # in no order, with counts of their own
     shown = np.random.default_rng(0).permutation(pairs)
     read = SimpleNamespace(obs=mdp.pair_states[shown], acts=mdp.pair_actions[shown])
     policy = np.arange(1.0, mdp.n_pairs + 1)
     policy /= mdp.sum_by_state(policy)[mdp.pair_states]
-    mu = occupancy_from_demonstrations(read, mdp, discounting="policy")
+    mu = occupancy_from_demonstrations(read, mdp)
     np.testing.assert_allclose(mu, mdp.occupancy_of(policy), atol=1e-12)
 
 
-def test_discounting_policy_does_not_care_where_actions_led(chain):
+def test_the_policy_estimate_does_not_care_where_actions_led(chain):
     moved = SimpleNamespace(obs=[0, 0], acts=[0, 1], next_obs=[1, 1], dones=[True, True])  # 0 stays where it is
     stayed = SimpleNamespace(obs=[0, 0], acts=[0, 1])
-    one, other = (occupancy_from_demonstrations(kind, chain, discounting="policy") for kind in (moved, stayed))
+    one, other = (occupancy_from_demonstrations(kind, chain) for kind in (moved, stayed))
     assert (one == other).all()
-
-
-@pytest.mark.filterwarnings("default:demonstrations")
-def test_discounting_policy_says_what_it_guesses():
-    mdp = TabularMDP([[0, 1], [1, 0], [0, 1]], [0, 1, 1], [0, 0, 1], initial=[1, 0], discount=0.5)
-    with pytest.warns(UserWarning, match=r"spends 40.0% of the discounted mass in states that none of them leaves"):
-        mu = occupancy_from_demonstrations(SimpleNamespace(obs=[0], acts=[0]), mdp, discounting="policy")
-    np.testing.assert_allclose(mu, mdp.occupancy_of([1, 0.5, 0.5]), atol=1e-12)
-    with pytest.raises(ValueError, match='discounting="policy" needs transition tables'):
-        sampled_expert(read_demonstrations([trajectory([0, 1], [0])]), 0.5, feasible=mdp.feasible, discounting="policy")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +265,7 @@ def test_bad_demonstrations_are_refused(chain, demonstrations, error, message):
 
 
 def test_bad_settings_are_refused(chain):
-    with pytest.raises(ValueError, match="discounting must be one of trajectory, policy, none"):
+    with pytest.raises(ValueError, match="discounting must be one of trajectory, none"):
         occupancy_from_demonstrations([trajectory([0, 1], [1])], chain, discounting="some")
     with pytest.raises(ValueError, match="discounting must be one of"):
         occupancy_from_demonstrations(np.full(4, 0.25), chain, discounting="some")
@@ -355,3 +348,45 @@ def test_states_beyond_the_horizon_are_guessed_and_the_warning_says_how_much(n_t
         estimate = occupancy_from_demonstrations([short] * n_trajectories, mdp)
     assert estimate[2] == pytest.approx(0.2)  # half of the 40%
     assert expert[2] == 0
+
+
+@given(mdps(max_discount=0.95), seeds)
+def test_the_policy_estimate_is_the_occupancy_of_what_was_done_from_the_own_start(mdp, seed):
+    walks = simulate(mdp, random_policy(mdp, seed), 3, 4, seed)
+    counts = np.zeros(mdp.n_pairs)
+    for walk in walks:
+        np.add.at(counts, mdp.pair_index(walk.obs[:-1], walk.acts), 1)
+    mu = estimated(walks, mdp)
+    np.testing.assert_allclose(mdp.flow(mu), mdp.initial, atol=1e-9)
+    np.testing.assert_allclose(mu, mdp.occupancy_of(mdp.policy_of(counts)), atol=1e-12)
+
+
+def test_the_policy_estimate_needs_no_times_and_warns_about_no_ends(chain):
+    transitions = SimpleNamespace(obs=np.array([0, 0, 1]), acts=np.array([0, 1, 1]))
+    # Half of the time it moves on: 2/3 of the mass is in state 0, and state 1 takes action 1.
+    np.testing.assert_allclose(estimated(transitions, chain), [1 / 3, 1 / 3, 0, 1 / 3])
+    with np.errstate(all="raise"):
+        np.testing.assert_allclose(estimated([trajectory([0, 0, 0], [0, 0])], chain), [1, 0, 0, 0])
+
+
+def test_in_unseen_states_the_expert_is_uniform_or_optimal_for_the_prior():
+    # From state 0 one gets to state 1, which no demonstration leaves; there action 0 is free and action 1 costs.
+    mdp = TabularMDP([[0, 1], [1, 0], [1, 0]], [0, 1, 1], [0, 0, 1], initial=[1, 0], discount=0.5)
+    short = [trajectory([0, 1], [0])]
+    uniform, planned = estimated(short, mdp), estimated(short, mdp, prior=[0.0, 0.0, 1.0])
+    np.testing.assert_allclose(uniform[1], uniform[2])
+    np.testing.assert_allclose(planned, mdp.occupancy_of([1, 1, 0]))
+    with pytest.raises(ValueError, match="prior is for estimator"):
+        estimated(short, mdp, estimator="count", prior=np.zeros(3))
+    with pytest.raises(ValueError, match="estimator must be one of policy, count"):
+        estimated(short, mdp, estimator="mean")
+
+
+def test_the_policy_estimate_is_nearer_to_the_expert_than_the_count():
+    mdp = make_mdp(9, n_states=8, n_actions=3, discount=0.9)
+    policy = random_policy(mdp, 10)
+    exact = mdp.occupancy_of(policy)
+    samples = [demonstrate(mdp, policy, 20, 60, seed=seed) for seed in range(8)]
+    errors = {how: [np.abs(estimated(walks, mdp, estimator=how) - exact).sum() for walks in samples]
+              for how in ("policy", "count")}  # fmt: skip
+    assert np.mean(errors["policy"]) < 0.8 * np.mean(errors["count"])

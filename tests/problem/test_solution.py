@@ -13,6 +13,7 @@ from strategies import make_problem, random_basis, small_shop
 import rlfd_gym
 from rlfd_gym import Apprentice, History, RLfDProblem, Solution, solve_exact, solve_reweighted, solve_smd
 from rlfd_gym import baselines as classic
+from rlfd_gym.mdp import Pairs
 from rlfd_gym.problem.solution import METHODS
 from rlfd_gym.solvers import exact
 
@@ -129,3 +130,28 @@ def test_problems_print_their_sizes_and_not_their_arrays():
     assert "alpha=0.1" in repr(problem)
     assert "array" not in repr(problem)
     assert len(repr(problem)) < 400
+
+
+def test_a_solution_is_read_as_a_mixture_a_mode_or_a_plan():
+    mdp, solution = PROBLEM.mdp, solve_exact(PROBLEM)
+    assert solution.read(mdp) is solution.policy
+    mode = solution.read(mdp, "mode")
+    np.testing.assert_array_equal(mdp.likely_actions(mode), mdp.likely_actions(solution.policy))
+    np.testing.assert_array_equal(solution.read(mdp, "greedy"), mdp.optimal(solution.cost).policy)
+
+
+def test_what_has_no_cost_or_no_tables_cannot_be_greedy():
+    mdp = PROBLEM.mdp
+    clone = classic.behavioural_cloning(mdp, PROBLEM.expert)
+    assert clone.read(mdp, "mode").max() == 1
+    with pytest.raises(ValueError, match="'cloning' has learned none"):
+        clone.read(mdp, "greedy")
+    pairs = Pairs.of_mask(mdp.feasible)
+    solution = solve_exact(PROBLEM)
+    np.testing.assert_array_equal(solution.read(pairs, "mode"), solution.read(mdp, "mode"))
+    with pytest.raises(TypeError, match="mdp must be a TabularMDP"):
+        solution.read(pairs, "greedy")
+    with pytest.raises(ValueError, match="kind must be one of occupancy, mode, greedy"):
+        solution.read(mdp, "best")
+    with pytest.raises(ValueError, match="pairs, but the policy is over"):
+        solution.read(small_shop().mdp, "mode")

@@ -22,7 +22,14 @@ from strategies import (
     with_sampled_expert,
 )
 
-from rlfd_gym import RLfDProblem, solve_exact
+from rlfd_gym import (
+    RLfDProblem,
+    demonstrate,
+    guarantee,
+    noisy_expert,
+    occupancy_from_demonstrations,
+    solve_exact,
+)
 from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import exact, interior_point, matrix_free, qp
@@ -266,3 +273,31 @@ def test_the_warning_judges_the_bounds_that_are_returned(monkeypatch):
     with pytest.warns(RuntimeWarning, match="not 1e-06 as promised"):
         solution = solve_exact(problem, "qp")
     assert 1e-6 < solution.duality_gap < lenient
+
+
+@pytest.mark.parametrize("method", ["qp", "matrix-free"])
+def test_where_the_solution_has_no_mass_its_policy_plans_with_the_learned_cost(method):
+    """One demonstration on the windy grid, whose prior is the truth: the apprentice is nearly optimal everywhere."""
+    env = examples.gridworld_env()
+    mdp = env.mdp
+    policy = mdp.policy_of(noisy_expert(mdp, env.cost, 0.3))
+    shown = demonstrate(mdp, policy, 1, mdp.horizon(), seed=1)
+    expert = occupancy_from_demonstrations(shown, mdp, estimator="count")
+    solution = solve_exact(RLfDProblem(mdp, expert, env.cost, 1e4), method)
+    optimum = mdp.optimal(env.cost).expected_cost
+    assert mdp.expected_cost(solution.policy, env.cost) < 0.9 * optimum < 0
+    assert mdp.expected_cost(mdp.policy_of(solution.occupancy), env.cost) > 0.8 * optimum
+    # The guarantee is that of the policy that is returned.
+    promise = guarantee(mdp, solution.policy, expert, solution.guarantee.belief, cost=solution.cost)
+    assert solution.guarantee.improvement == pytest.approx(promise.improvement, abs=1e-12)
+    np.testing.assert_array_equal(solution.guarantee.policy, solution.policy)
+
+
+@given(problems(), seeds)
+def test_an_expert_that_is_everywhere_is_read_as_before(problem, seed):
+    rng = np.random.default_rng(seed)
+    everywhere = problem.mdp.occupancy_of(random_policy(problem.mdp, seed))
+    everywhere = 0.5 * everywhere + 0.5 * rng.dirichlet(np.full(problem.n_pairs, 50.0))
+    solution = solve_exact(RLfDProblem(problem.mdp, everywhere, problem.prior, 0.0))
+    heavy = problem.mdp.sum_by_state(solution.occupancy)[problem.mdp.pair_states] > 1e-5
+    np.testing.assert_array_equal(solution.policy[heavy], problem.mdp.policy_of(solution.occupancy)[heavy])

@@ -431,7 +431,7 @@ def test_dagger_trains_the_trainer_as_its_bc(scene, quiet, tmp_path):
 
     rng = np.random.default_rng(0)
     spaces = {"observation_space": scene.venv.observation_space, "action_space": scene.venv.action_space}
-    trainer = RLfDTrainer(env=scene.venv, rng=rng, discounting="policy", custom_logger=quiet, **spaces)
+    trainer = RLfDTrainer(env=scene.venv, rng=rng, discounting="none", custom_logger=quiet, **spaces)
     dagger = SimpleDAggerTrainer(
         venv=scene.venv, scratch_dir=tmp_path, expert_policy=scene.expert, rng=rng, bc_trainer=trainer,
         beta_schedule=LinearBetaSchedule(2), custom_logger=quiet,

@@ -39,7 +39,7 @@ def test_the_policy_never_orders_what_does_not_fit(make, inventory, careful):
 
 def test_the_state_occupancy_is_that_of_the_policy(make, inventory, careful):
     mdp = inventory.mdp
-    for kind in ("occupancy", "greedy"):
+    for kind in ("occupancy", "mode", "greedy"):
         trainer = make(careful, inventory, policy_kind=kind)
         states = trainer.train(QUICK)
         policy = mdp.pairs(trainer.policy.probabilities.numpy())
@@ -146,3 +146,57 @@ def test_many_demonstrations_lead_to_the_demonstrators_policy(make, gridworld):
     reached = mdp.expected_cost(learned, gridworld.cost)
     assert reached == pytest.approx(mdp.expected_cost(noisy, gridworld.cost), abs=0.03)
     assert unwrap(trainer.env) is gridworld
+
+
+def test_the_mode_is_the_most_frequent_action_and_survives_a_file(make, inventory, careful, guess, tmp_path, quiet):
+    from rlfd_gym import RLfDTrainer
+
+    trainer = make(careful, inventory, prior=guess, solver="exact", policy_kind="mode", estimator="count")
+    trainer.train()
+    chosen = trainer.policy.probabilities.numpy()
+    np.testing.assert_array_equal(chosen, inventory.mdp.table(trainer.solution.read(inventory.mdp, "mode"), 0.0))
+    trainer.save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    assert (again.policy_kind, again.estimator) == ("mode", "count")
+    np.testing.assert_array_equal(again.policy.probabilities.numpy(), chosen)
+
+
+def test_a_planned_policy_survives_a_file_with_its_guarantee(make, inventory, guess, tmp_path, quiet):
+    from rlfd_gym import RLfDTrainer, demonstrate
+
+    mdp = inventory.mdp
+    shown = demonstrate(mdp, mdp.uniform_policy(), 1, 5, seed=0)
+    trainer = make(shown, inventory, prior=guess, solver="exact", estimator="count")
+    trainer.train()
+    trainer.save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", inventory, custom_logger=quiet)
+    np.testing.assert_array_equal(again.solution.policy, trainer.solution.policy)
+    assert again.solution.guarantee.improvement == pytest.approx(trainer.solution.guarantee.improvement, abs=1e-12)
+
+
+def test_the_expert_is_estimated_as_asked_with_the_prior_where_it_was_not_seen(make, inventory, guess):
+    from rlfd_gym import demonstrate, occupancy_from_demonstrations
+
+    mdp = inventory.mdp
+    shown = demonstrate(mdp, mdp.uniform_policy(), 2, 5, seed=0)
+    for settings, how in [
+        ({"prior": guess}, {"prior": guess}),
+        ({}, {}),
+        ({"prior": guess, "alpha": 0.0}, {}),
+        ({"prior": guess, "estimator": "count"}, {"estimator": "count"}),
+    ]:
+        trainer = make(shown, inventory, **settings)
+        np.testing.assert_allclose(trainer.problem.expert, occupancy_from_demonstrations(shown, mdp, **how), atol=1e-12)
+
+
+def test_how_much_the_expert_varies_is_logged(inventory, tmp_path):
+    from imitation.util import logger
+
+    from rlfd_gym import RLfDTrainer, demonstrate
+
+    mdp = inventory.mdp
+    shown = demonstrate(mdp, mdp.uniform_policy(), 20, 30, seed=0)
+    log = logger.configure(tmp_path, ["csv", "log"])
+    RLfDTrainer(shown, inventory, custom_logger=log).train()
+    assert "if it errs, it errs at random" in (tmp_path / "log.txt").read_text()
+    assert float(rows_of(tmp_path / "progress.csv")[-1]["rlfd/action_variation"]) > 0.5

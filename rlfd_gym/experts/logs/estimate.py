@@ -196,7 +196,7 @@ def read_log(
     if episodes is None or expert == "policy":
         occupancy, how = mdp.occupancy_of(policy), "the policy of all rows, under the estimated model"
     else:
-        occupancy, how = estimate_occupancy(episodes, mdp, policy=policy), "discounted episodes"
+        occupancy, how = estimate_occupancy(episodes, mdp, estimator="count", policy=policy), "discounted episodes"
     return Log(
         mdp=mdp,
         expert=occupancy,

@@ -26,6 +26,7 @@ import numpy as np
 from rlfd_gym import _checks
 from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.occupancy import shares
+from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.problem import BlackBoxProblem, Problem, RLfDProblem
 from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.solution import History, Solution
@@ -211,8 +212,13 @@ def _solution(problem: RLfDProblem | BlackBoxProblem, plan: Plan, total: Total, 
     cost = problem.belief.cost(average.x)
     upper, lower = problem.bounds(*average)
     mixes = cost is not average.x
+    if isinstance(problem, RLfDProblem):
+        policy = planned_policy(problem.mdp, average.occupancy, cost)
+        promise = guarantee_at(problem, average, upper, lower, policy)
+    else:  # without tables one cannot plan where there is no mass
+        policy, promise = shares(average.occupancy, problem.state_starts), None
     return Solution(
-        policy=shares(average.occupancy, problem.state_starts),
+        policy=policy,
         occupancy=average.occupancy,
         cost=cost,
         mixture=average.x if mixes else None,
@@ -225,7 +231,7 @@ def _solution(problem: RLfDProblem | BlackBoxProblem, plan: Plan, total: Total, 
         history=history,
         stats={"n_runs": total.n_runs, "step_sizes": plan.etas},
         state=SmdState(plan.etas, total.runs, last, problem.fingerprint()),
-        guarantee=guarantee_at(problem, average, upper, lower) if isinstance(problem, RLfDProblem) else None,
+        guarantee=promise,
     )
 
 
