@@ -73,8 +73,8 @@ def occupancy_from_demonstrations(
         [0.5, 0.25, 0.25]
     """
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
+    _check_discounting(discounting)
     if isinstance(demonstrations, np.ndarray):
-        _check_discounting(discounting)
         return _given_occupancy(demonstrations, mdp)
     read = read_demonstrations(demonstrations)
     if discounting == "policy":
