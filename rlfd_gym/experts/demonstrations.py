@@ -90,10 +90,13 @@ def occupancy_from_demonstrations(
     """
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     how: dict[str, Any] = {"discounting": discounting, "estimator": estimator, "prior": prior}
+    _check_how(**how)
     if isinstance(demonstrations, np.ndarray):
-        _check_how(**how)
         return occupancy_of_table(mdp, demonstrations, "demonstrations")
-    return estimate_occupancy(read_demonstrations(demonstrations), mdp, **how)
+    read = read_demonstrations(demonstrations)
+    if estimator == "policy" and discounting == "none":
+        read = read.without_times()
+    return estimate_occupancy(read, mdp, **how)
 
 
 def estimate_occupancy(
