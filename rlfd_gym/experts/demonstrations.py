@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import warn
+from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
@@ -52,7 +53,8 @@ def occupancy_from_demonstrations(
 ) -> FloatArray:
     """Estimate the expert's occupancy over pairs from demonstrations.
 
-    The estimate is μ̂ of the module's docstring.
+    The estimate is μ̂ of the module's docstring. Transitions that the tables call impossible give a
+    warning, or an error if they are many (`rlfd_gym.experts.possible`).
 
     Args:
         demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
@@ -76,7 +78,10 @@ def occupancy_from_demonstrations(
     if isinstance(demonstrations, np.ndarray):
         _check_discounting(discounting)
         return _given_occupancy(demonstrations, mdp)
-    return estimate_occupancy(read_demonstrations(demonstrations), mdp, discounting=discounting)
+    read = read_demonstrations(demonstrations)
+    occupancy = estimate_occupancy(read, mdp, discounting=discounting)
+    check_possible(read, mdp)
+    return occupancy
 
 
 @dataclass(frozen=True, eq=False)

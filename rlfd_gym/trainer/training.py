@@ -18,6 +18,7 @@ from rlfd_gym.experts.demonstrations import (
     read_demonstrations,
 )
 from rlfd_gym.experts.noise import occupancy_noise
+from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.experts.sampled import SampledExpert, sampled_expert
 from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee, guarantee
@@ -53,7 +54,9 @@ def read_expert(
     noise = None
     if settings.alpha_rule == "discrepancy":
         noise = occupancy_noise(read, model.mdp, discounting=how, seed=seed)
-    return read, estimate_occupancy(read, model.mdp, discounting=how), noise
+    occupancy = estimate_occupancy(read, model.mdp, discounting=how)
+    check_possible(read, model.mdp)
+    return read, occupancy, noise
 
 
 def train_smd(
