@@ -30,13 +30,13 @@ from rlfd_gym.alpha import AlphaChoice
 from rlfd_gym.beliefs import Belief
 from rlfd_gym.experts.demonstrations import Demonstrations
 from rlfd_gym.experts.sampled import SampledExpert
-from rlfd_gym.problem.black_box import BlackBoxProblem
+from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee
-from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.trainer import loading, saving
 from rlfd_gym.trainer.env_model import EnvModel
+from rlfd_gym.trainer.plotting import DrawsLearned
 from rlfd_gym.trainer.policy import TablePolicy
 from rlfd_gym.trainer.reward import TableRewardNet, fit_reward_net, reward_table
 from rlfd_gym.trainer.settings import Prior, ReadsSettings, Settings, Solver
@@ -45,7 +45,7 @@ from rlfd_gym.trainer.training import apprentice_guarantee, choose_alpha, progre
 LARGE_GAP = 0.5  # for costs in [-1, 1]
 
 
-class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
+class RLfDTrainer(ReadsSettings, DrawsLearned, DemonstrationAlgorithm[TransitionsMinimal]):
     """Learn a cost and a policy from demonstrations and a prior guess of the cost.
 
     Args:
@@ -61,7 +61,7 @@ class RLfDTrainer(ReadsSettings, DemonstrationAlgorithm[TransitionsMinimal]):
             default an exact table.
         rng: a `Generator` or a seed; by default 0. The same one gives the same result.
         venv: instead of `env`, as GAIL calls it.
-        prior: ĉ, the guess of the cost, best in [-1, 1]: a vector over pairs, a (n_states,
+        prior: ĉ, the guess of the cost, in [-1, 1]: a vector over pairs, a (n_states,
             n_actions) table, or a function of (state, action). Or any belief about the cost, such
             as `env.price_ranges(...)`, see `rlfd_gym.beliefs`; it needs tables, and no alpha.
         alpha: how much the prior weighs. By default 0.1, the paper's value, with a prior, and 0
