@@ -266,8 +266,8 @@ def discount_factor(value: Any) -> float:
     discount = number("discount", value, 0.0, 1.0)
     if discount == 1.0:
         raise ValueError(
-            "discount is 1, which needs a finite horizon: expected a number below 1, such as 0.99, or the tables over "
-            "(time, state) that rlfd_gym.mdp.over_time(mdp, horizon) makes, which are exact for an undiscounted horizon"
+            "discount must be below 1, got 1, which needs a finite horizon: rlfd_gym.mdp.over_time(mdp, horizon) makes "
+            "tables over (time, state) that are exact for it"
         )
     number("discount", discount, 0.0, 1.0, open_ends=True)
     if 1.0 - discount < 1e-12:

@@ -27,6 +27,7 @@ import numba
 import numpy as np
 from numba import njit
 
+CONFIG: Any = numba.config  # its settings are made at run time
 _choosing = threading.Lock()
 
 
@@ -35,14 +36,14 @@ def cached(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         with _choosing:  # numba reads its setting when it is asked to cache, and here alone
-            theirs = numba.config.CACHE_DIR
+            theirs = CONFIG.CACHE_DIR
             ours = _cache_folder(theirs)
             if ours is not None:
-                numba.config.CACHE_DIR = ours
+                CONFIG.CACHE_DIR = ours
                 try:
                     return njit(cache=True, nogil=True, **options)(function)
                 finally:
-                    numba.config.CACHE_DIR = theirs
+                    CONFIG.CACHE_DIR = theirs
         _warn_of_no_cache()
         return njit(nogil=True, **options)(function)
 
@@ -90,7 +91,7 @@ def _can_be_written(folder: str) -> bool:
 def _warn_of_no_cache() -> None:
     """Say it once in a process, of which it is a fact; no solve is to blame."""
     warnings.warn(
-        "compiled kernels cannot be kept, because neither NUMBA_CACHE_DIR nor the user's cache nor the temporary folder "
+        "compiled kernels cannot be kept, because neither NUMBA_CACHE_DIR nor the user's cache nor a temporary folder "
         "can be written to: every process compiles them anew, which takes up to a minute; set NUMBA_CACHE_DIR to a "
         "folder that can be written",
         RuntimeWarning,

@@ -23,8 +23,9 @@ PACKAGES = (
 RECORD = "a record that the library fills in; what reads it checks it"
 ELSEWHERE = {
     **dict.fromkeys(
-        ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations", "OverTime", "TimedWalk"), RECORD
+        ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations"), RECORD
     ),
+    **dict.fromkeys(("OverTime", "TimedWalk"), RECORD),
     **dict.fromkeys(
         ("Guarantee", "Point", "AlphaChoice", "AlphaPath", "PathPoint", "Comparison", "Instance", "Lesson"), RECORD
     ),

@@ -84,10 +84,10 @@ def test_kernels_are_kept_in_the_users_cache_or_the_temporary_folder_or_where_th
     monkeypatch.setenv("XDG_CACHE_HOME", str(folders["cache"] if place == "cache" else tmp_path / "file" / "below"))
     if place == "chosen":
         monkeypatch.setattr(numba.config, "CACHE_DIR", str(folders["chosen"]))
-    before = numba.config.CACHE_DIR
+    settings = vars(numba.config).copy()
     assert load(folders["source"]).double(3) == 6
     assert {name: kept(folder) for name, folder in folders.items() if kept(folder)} == {place: ["kernels.double"]}
-    assert numba.config.CACHE_DIR == before
+    assert vars(numba.config)["CACHE_DIR"] == settings["CACHE_DIR"]
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="temporary files belong to the user there")

@@ -230,7 +230,7 @@ class NearPrior(Belief):
 
 
 def check_prior(prior: FloatArray, scale: CostScale | None = None) -> FloatArray:
-    """Return a prior in learning units; if it is not in [-1, 1], raise an error with the way to convert it.
+    """Return a prior in learning units; if it is not in [-1, 1], say how to convert it.
 
     >>> check_prior(np.array([-140.9, 0.0]))                            # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -243,12 +243,12 @@ def check_prior(prior: FloatArray, scale: CostScale | None = None) -> FloatArray
     if scale is not None:
         least, most = (scale.from_box(end) for end in (low, high))
         raise ValueError(
-            f"prior has costs from {least:g} to {most:g} in money, but its scale maps {scale.low:g} … {scale.high:g} to "
-            f"[-1, 1]: take a scale that contains them; {meant}"
+            f"prior has costs from {least:g} to {most:g} in money, but its scale maps {scale.low:g} … {scale.high:g} "
+            f"to [-1, 1]: take a scale that contains them; {meant}"
         )
     ends = (low, high) if high > low else (-abs(high), abs(high))
     convert = f"rlfd_gym.experts.CostScale({ends[0]:.6g}, {ends[1]:.6g}).to_box(prior)"
     raise ValueError(
-        f"prior has costs from {low:g} to {high:g}, expected costs in [-1, 1]. Costs in money are converted by {convert}, "
-        f"with one scale for all costs that are compared; {meant}"
+        f"prior has costs from {low:g} to {high:g}, expected costs in [-1, 1]. Costs in money are converted by "
+        f"{convert}, with one scale for all costs that are compared; {meant}"
     )

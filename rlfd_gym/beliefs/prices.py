@@ -94,7 +94,9 @@ class Prices(Belief):
             k = bad[0]
             raise ValueError(f"low must not exceed high; {called[k]} has {ends[0][k]} > {ends[1][k]}")
         if prior is not None and alpha is None:
-            raise ValueError("alpha is None, but there is a prior: give its weight, in units of the prices; 0 ignores it")
+            raise ValueError(
+                "alpha is None, but there is a prior: give its weight, for prices as they are; 0 ignores it"
+            )
         weight = _checks.number("alpha", 0.0 if alpha is None else alpha, 0.0)
         if prior is None and weight > 0:
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")

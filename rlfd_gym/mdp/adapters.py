@@ -95,9 +95,9 @@ def _refuse_other_numbers(env: Any, base: Any) -> None:
                 moved = _renumbered(wrapper, translate)
                 if moved is not None:
                     raise ValueError(
-                        f"env: the wrapper {type(wrapper).__name__} makes {translate} {moved[1]} of {moved[0]}, but the "
-                        "tables are those of the environment inside: pass env.unwrapped, with demonstrations in its "
-                        "own numbers, or the tables of the wrapped environment"
+                        f"env: the wrapper {type(wrapper).__name__} makes {translate} {moved[1]} of {moved[0]}, but "
+                        "the tables are those of the environment inside: pass env.unwrapped, with demonstrations in "
+                        "its own numbers, or the tables of the wrapped environment"
                     )
         wrapper = wrapper.env
 

@@ -82,7 +82,9 @@ class OverTime:
         if values.shape[:1] == (n,) and values.shape != (h, n):
             values = np.broadcast_to(values, (h, *values.shape))
         elif values.shape != (h, n):
-            raise ValueError(f"cost has shape {values.shape}, expected ({n},), ({n}, K) or ({h}, {n}): pairs, with times")
+            raise ValueError(
+                f"cost has shape {values.shape}, expected ({n},), ({n}, K) or ({h}, {n}): pairs, and times"
+            )
         rows = self.weights.reshape(-1, *[1] * (values.ndim - 1)) * values
         return np.concatenate([rows.reshape(-1, *values.shape[2:]), np.zeros((1, *values.shape[2:]))])
 
@@ -123,7 +125,9 @@ class OverTime:
                 "steps of the horizon"
             )
         if seen.min() < 0 or seen.max() >= self.base.n_states:
-            raise ValueError(f"observations must be states 0..{self.base.n_states - 1}, got {seen.min()} … {seen.max()}")
+            raise ValueError(
+                f"observations must be in 0..{self.base.n_states - 1}, the states, got {seen.min()}..{seen.max()}"
+            )
         return np.minimum(np.arange(seen.size) * self.base.n_states + seen, self.mdp.n_states - 1)
 
     def trajectories(self, trajectories: Iterable[Any]) -> list[TimedWalk]:

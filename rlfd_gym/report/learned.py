@@ -64,10 +64,10 @@ def plot_learned(
         figure, axes = plots.new_figure(*((2, 1, (9.0, 5.2)) if tall else (1, 2, (9.6, 4.2))))
         left, right = axes.ravel()
         maps = {"cmap": plots.COST_MAP, "vmin": -limit, "vmax": limit}, {"cmap": POLICY_MAP, "vmin": 0.0, "vmax": 1.0}
-        for axis, name, pairs, colours in zip((left, right), ("cost", "probability of each action"), (values, chance), maps, strict=True):
-            shown = _draw_table(axis, mdp.table(pairs), tall, colours)
-            figure.colorbar(shown, ax=axis)
-            axis.set_title(name)
+        for axis, pairs, colours in zip((left, right), (values, chance), maps, strict=True):
+            figure.colorbar(_draw_table(axis, mdp.table(pairs), tall, colours), ax=axis)
+        left.set_title("cost")
+        right.set_title("probability of each action")
         if not mdp.feasible.all():
             figure.text(0.995, 0.005, "grey: infeasible", ha="right", va="bottom", fontsize=8, color="#606060")
     if title:

@@ -2,9 +2,9 @@
 
 It goes wherever imitation takes a `RewardNet`: `RewardVecEnvWrapper(venv, net.predict_processed)`
 trains any Stable-Baselines3 agent on it, and `ReplayBufferRewardWrapper` those with a replay buffer,
-which stores states and actions as columns, of shape (n, 1). The table is one double-precision parameter, so `state_dict`,
-`to(device)` and imitation's ways of finding a net's device and dtype work, and an algorithm that trains
-rewards may continue from it.
+which stores states and actions as columns, of shape (n, 1). The table is one double-precision
+parameter, so `state_dict`, `to(device)` and imitation's ways of finding a net's device and dtype work,
+and an algorithm that trains rewards may continue from it.
 
 Importing this module registers the net with imitation, for
 `imitation.rewards.serialize.load_reward("rlfd", path, venv)`.

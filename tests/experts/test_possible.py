@@ -130,7 +130,7 @@ def test_a_guarantee_from_impossible_demonstrations_is_refused():
 
 @pytest.mark.needs_imitation
 def test_a_trainer_refuses_permuted_observations_and_keeps_what_it_had(quiet_trainer):
-    trainer, walks, permuted = quiet_trainer
+    trainer, permuted = quiet_trainer
     expert = trainer.problem.expert.copy()
     with pytest.raises(ValueError, match="transitions have probability 0"):
         trainer.set_demonstrations(permuted)
@@ -146,4 +146,4 @@ def quiet_trainer():
     walks = demonstrate(env.mdp, env.mdp.optimal(env.cost).policy, 20, 40, seed=0)
     permutation = np.random.default_rng(0).permutation(env.mdp.n_states)
     permuted = [once(permutation[walk.obs], walk.acts, walk.terminal) for walk in walks]
-    return RLfDTrainer(walks, env, custom_logger=quiet_logger()), walks, permuted
+    return RLfDTrainer(walks, env, custom_logger=quiet_logger()), permuted

@@ -134,7 +134,7 @@ def test_short_trajectories_stop_before_the_end_and_long_ones_are_refused():
     assert over.states([2, 0, 1]).tolist() == [2, 3, 7]
     with pytest.raises(ValueError, match=r"observations has shape \(6,\), expected between 2 and 5 states"):
         over.states([0, 1, 2, 0, 1, 2])
-    with pytest.raises(ValueError, match="observations must be states 0..2"):
+    with pytest.raises(ValueError, match=r"observations must be in 0\.\.2"):
         over.states([0, 3])
 
 
@@ -147,7 +147,7 @@ def test_costs_of_another_shape_are_refused():
 
 def test_no_discount_needs_a_horizon_and_the_error_says_how():
     mdp = strategies.make_mdp(0, 3, 2, 0.9)
-    with pytest.raises(ValueError, match=r"discount is 1, which needs a finite horizon: .*over_time\(mdp, horizon\)"):
+    with pytest.raises(ValueError, match=r"discount must be below 1, got 1, .*over_time\(mdp, horizon\)"):
         TabularMDP(mdp.transitions, mdp.pair_states, mdp.pair_actions, None, 1.0)
     with pytest.raises(ValueError, match="discount must be positive, got 0"):
         over_time(mdp, 3, 0.0)
@@ -156,5 +156,5 @@ def test_no_discount_needs_a_horizon_and_the_error_says_how():
 @pytest.mark.needs_imitation
 def test_a_trainer_without_a_discount_names_the_way():
     env = rlfd_gym.envs.WindyGridworldEnv(3, 3)
-    with pytest.raises(ValueError, match=r"discount is 1, which needs a finite horizon: .*over_time\(mdp, horizon\)"):
+    with pytest.raises(ValueError, match=r"discount must be below 1, got 1, .*over_time\(mdp, horizon\)"):
         rlfd_gym.RLfDTrainer(None, env, discount=1.0)
