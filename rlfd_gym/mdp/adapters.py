@@ -108,7 +108,7 @@ def _renumbered(wrapper: Any, translate: str) -> tuple[int, Any] | None:
     Only wrappers from discrete numbers to discrete numbers are asked. A copy of the wrapper is
     asked several times, since it may change by being asked, or answer at random.
     """
-    spaces = [getattr(layer, f"{translate}_space", None) for layer in (wrapper, wrapper.env)]
+    spaces: list[Any] = [getattr(layer, f"{translate}_space", None) for layer in (wrapper, wrapper.env)]
     if not all(_has(space, "n", "start") for space in spaces):
         return None
     known, asked = spaces[translate == "observation"], copy.copy(wrapper)

@@ -178,4 +178,4 @@ def over_time(mdp: TabularMDP, horizon: int, discount: float = 1.0) -> OverTime:
     start = np.zeros(end + 1)
     start[:n_states] = mdp.initial
     expanded = TabularMDP(table, states, np.append(np.tile(mdp.pair_actions, h), 0), start, inner, mdp.n_actions)
-    return OverTime(mdp, h, outer, expanded, (outer / inner) ** (times - (h - 1.0)))
+    return OverTime(mdp, h, outer, expanded, np.asarray((outer / inner) ** (times - (h - 1.0)), dtype=np.float64))

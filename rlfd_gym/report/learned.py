@@ -81,14 +81,14 @@ def _draw_table(axis: Axes, table: FloatArray, across: bool, colours: dict[str, 
 
     colour_map = matplotlib.colormaps[colours["cmap"]].with_extremes(bad=INFEASIBLE)
     options: Any = colours | {"cmap": colour_map, "interpolation": "nearest"}
-    image = axis.imshow(table.T if across else table, aspect="auto", origin="lower", **options)
+    shown = table.T if across else table
+    image = axis.imshow(shown, aspect="auto", origin="lower", **options)
     x, y = ("state", "action") if across else ("action", "state")
     axis.set_xlabel(x)
     axis.set_ylabel(y)
     axis.grid(False)
-    for side, size in ((axis.xaxis, image.get_array().shape[1]), (axis.yaxis, image.get_array().shape[0])):
+    axis.locator_params(integer=True)
+    for side, size in ((axis.yaxis, shown.shape[0]), (axis.xaxis, shown.shape[1])):
         if size <= FEW:
             side.set_ticks(np.arange(size))
-        else:
-            side.get_major_locator().set_params(integer=True)
     return image

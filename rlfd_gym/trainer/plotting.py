@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 class DrawsLearned:
     """Something that has learned a cost and a policy, and can draw them."""
 
-    _model: Any
-    _policy_pairs: Any
-    solution: Any
-    alpha: float
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+    def plot(self: Any, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw the learned cost and the policy in one figure; with a `path`, write it there as a PNG.
 
         It is written completely or not at all. Grids are drawn as grids, other environments as

@@ -81,20 +81,20 @@ class TableRewardNet(RewardNet):
         with th.no_grad():
             self.table.copy_(th.as_tensor(values))
 
-    def preprocess(self, state: Any, action: Any, next_state: Any, done: Any) -> tuple[th.Tensor, ...]:
+    def preprocess(
+        self, state: Any, action: Any, next_state: Any, done: Any
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
         """Return states, actions and next states as one-hot rows, and `done` as numbers.
 
         States and actions are whole numbers of shape (n,), or (n, 1) as a replay buffer has them.
         """
         n_states, n_actions = self.table.shape
-        numbers = [
-            _column("state", state, n_states), _column("action", action, n_actions),
-            _column("next_state", next_state, n_states),
-        ]  # fmt: skip
-        if len({len(column) for column in numbers}) > 1:
+        states, actions = _column("state", state, n_states), _column("action", action, n_actions)
+        following = _column("next_state", next_state, n_states)
+        if not len(states) == len(actions) == len(following):
             sizes = ", ".join(str(np.shape(values)) for values in (state, action, next_state))
             raise ValueError(f"state, action and next_state must be equally many, got the shapes {sizes}")
-        return super().preprocess(*numbers, np.asarray(done).reshape(-1))
+        return super().preprocess(states, actions, following, np.asarray(done).reshape(-1))
 
     def forward(self, state: th.Tensor, action: th.Tensor, next_state: Any = None, done: Any = None) -> th.Tensor:
         """Return the rewards of one-hot states and actions, as `preprocess` makes them."""

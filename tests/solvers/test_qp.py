@@ -12,14 +12,12 @@ from strategies import (
     grid_problem,
     make_mdp,
     mdps,
-    random_cost,
-    random_policy,
     random_problem,
     seeds,
     with_sampled_expert,
 )
 
-from rlfd_gym import RLfDProblem, TabularMDP, solve_exact
+from rlfd_gym import TabularMDP, solve_exact
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import qp
 
