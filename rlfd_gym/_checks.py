@@ -263,7 +263,13 @@ class Locked:
 
 def discount_factor(value: Any) -> float:
     """Return the discount γ, strictly between 0 and 1 and at most 1 - 1e-12."""
-    discount = number("discount", value, 0.0, 1.0, open_ends=True)
+    discount = number("discount", value, 0.0, 1.0)
+    if discount == 1.0:
+        raise ValueError(
+            "discount must be below 1, got 1, which needs a finite horizon: rlfd_gym.mdp.over_time(mdp, horizon) makes "
+            "tables over (time, state) that are exact for it"
+        )
+    number("discount", discount, 0.0, 1.0, open_ends=True)
     if 1.0 - discount < 1e-12:
         raise ValueError(f"discount must be at most 1 - 1e-12 in double precision, got {value!r}")
     return discount

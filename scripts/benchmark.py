@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -413,6 +414,34 @@ def beliefs() -> Iterator[Line]:
     )
 
 
+def reward_net() -> Iterator[Line]:
+    """Time the fit of a reward net of the user's own, against the same fit with torch's own number of threads."""
+    import torch
+    from imitation.rewards.reward_nets import BasicRewardNet
+
+    from rlfd_gym.trainer.reward import fit_reward_net
+
+    env, rng = _grid(10), np.random.default_rng(0)
+    mdp, p = env.mdp, env.mdp.transitions
+    rows = np.repeat(np.arange(mdp.n_pairs), np.diff(p.indptr))
+    transitions = mdp.pair_states[rows], mdp.pair_actions[rows], p.indices.astype(np.int64), p.data / p.data.sum()
+
+    def ours() -> object:
+        torch.manual_seed(0)
+        net = BasicRewardNet(env.observation_space, env.action_space)
+        return fit_reward_net(net, mdp.table(rng.uniform(-1, 1, mdp.n_pairs)), transitions, rng)
+
+    def threads() -> object:
+        with mock.patch("torch.set_num_threads"):  # so that the fit cannot ask for one
+            return ours()
+
+    seconds, plain = _take_turns(ours, threads, 2)
+    yield Line(
+        f"fit of a reward net, {torch.get_num_threads()} threads as torch has it", f"{seconds:.2f} s",
+        f"{plain:.2f} s", seconds / plain, "<= 1.2", seconds <= 1.2 * plain,
+    )  # fmt: skip
+
+
 def _prices_of(env: WindyGridworldEnv, number: int) -> RLfDProblem:
     """Return a problem with the costs of obstacles, goals and free cells as prices.
 
@@ -461,6 +490,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "exact": exact,
     "exact-large": exact_large,
     "beliefs": beliefs,
+    "reward-net": reward_net,
 }
 
 

@@ -15,7 +15,7 @@ from rlfd_gym import alpha, baselines, beliefs, compare, experts, report
 from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv, ascii_layout, paper_layout, random_layout
 from rlfd_gym.experts.logs import read_costs
 from rlfd_gym.experts.scale import CostScale
-from rlfd_gym.mdp import Pairs, model_of_env
+from rlfd_gym.mdp import Pairs, model_of_env, over_time
 from rlfd_gym.problem import HullProblem, examples
 from rlfd_gym.report import plots
 
@@ -142,6 +142,12 @@ def calls() -> dict[str, Call]:
         ),
         "TabularMDP.value_of": at(mdp.value_of, policy=arg(policy, bad.distribution), cost=pairs),
         "TabularMDP.expected_cost": at(mdp.expected_cost, policy=arg(policy, bad.distribution), cost=pairs),
+        "mdp.over_time": at(
+            over_time,
+            mdp=mdp_,
+            horizon=arg(4, bad.integer(0, -1)),
+            discount=arg(1.0, bad.number(0.0, 1.1, -0.5)),
+        ),
         "mdp.Pairs": at(
             Pairs,
             pair_states=arg(mdp.pair_states, bad.integers),
@@ -262,6 +268,7 @@ def calls() -> dict[str, Call]:
             alpha=weight,
             norm=arg("l1", bad.name),
             scale=scale_,
+            outside_box=arg(False, bad.flag),
             weights=arg(np.ones(5), bad.distribution, None_="None means one each", zeros="no weight",
                         twice_its_sum="any weights", **ANOTHER_LENGTH),
         ),
@@ -270,7 +277,7 @@ def calls() -> dict[str, Call]:
             may_be_nan="a table may have gaps, which `over` judges",
             basis=arg(basis, bad.numbers, **ANOTHER_LENGTH),
             prior=arg(prior, bad.numbers, **ANOTHER_LENGTH),
-            alpha=weight,
+            alpha=arg(0.1, bad.number(-0.1), None_=DEFAULT),
         ),
         "beliefs.Intervals": at(
             beliefs.Intervals,
@@ -320,7 +327,7 @@ def calls() -> dict[str, Call]:
             mdp=mdp_,
             expert=arg(occupancy, bad.distribution),
             prior=pairs,
-            alpha=weight,
+            alpha=arg(0.1, bad.number(-0.1), None_=DEFAULT),
             regulariser=arg("l2", bad.name),
             belief=arg(None, bad.own, None_="prior and alpha say it"),
         ),
@@ -353,7 +360,7 @@ def calls() -> dict[str, Call]:
             n_actions=arg(2, bad.integer(0, 1), called="(feasible|expert)"),
             discount=discount,
             prior=pairs,
-            alpha=weight,
+            alpha=arg(0.1, bad.number(-0.1), None_=DEFAULT),
             feasible=arg(FEASIBLE, bad.mask, called="prior"),
             regulariser=arg("l2", bad.name),
         ),

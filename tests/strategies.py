@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -50,6 +52,8 @@ def random_cost(mdp: TabularMDP, seed: int) -> np.ndarray:
 
 
 seeds = st.integers(0, 2**32 - 1)
+far = partial(NearPrior, outside_box=True)
+"""The belief in a prior that may leave the box."""
 
 
 def make_problem(
@@ -70,7 +74,7 @@ def problems(draw: st.DrawFn, max_states: int = 5, max_actions: int = 3, max_dis
     if draw(st.booleans()):
         expert = rng.multinomial(50, expert / expert.sum()) / 50
     prior = rng.uniform(-1, 1, mdp.n_pairs) * draw(st.sampled_from([0.5, 1.0, 3.0]))
-    return RLfDProblem(mdp, expert, prior, draw(st.sampled_from([0.0, 1e-3, 0.1, 2.0])))
+    return RLfDProblem(mdp, expert, belief=far(prior, draw(st.sampled_from([0.0, 1e-3, 0.1, 2.0]))))
 
 
 def random_point(problem: RLfDProblem, seed: int):
@@ -82,13 +86,14 @@ def random_point(problem: RLfDProblem, seed: int):
 
 def random_problem(mdp: TabularMDP, seed: int, alpha: float, prior_size: float = 1.5) -> RLfDProblem:
     """Any expert, and a prior that may leave the box."""
-    return RLfDProblem(mdp, mdp.occupancy_of(random_policy(mdp, seed)), prior_size * random_cost(mdp, seed + 1), alpha)
+    belief = far(prior_size * random_cost(mdp, seed + 1), alpha)
+    return RLfDProblem(mdp, mdp.occupancy_of(random_policy(mdp, seed)), belief=belief)
 
 
 def with_sampled_expert(problem: RLfDProblem, n_samples: int, seed: int) -> RLfDProblem:
     """The same problem with the expert estimated from a few draws: no policy has exactly this occupancy."""
     draws = np.random.default_rng(seed).multinomial(n_samples, problem.expert)
-    return RLfDProblem(problem.mdp, draws / n_samples, problem.prior, problem.alpha)
+    return RLfDProblem(problem.mdp, draws / n_samples, belief=problem.belief)
 
 
 def grid_problem(side: int = 10, alpha: float = 0.1, seed: int = 0, **options) -> RLfDProblem:
@@ -102,7 +107,7 @@ def grid_problem(side: int = 10, alpha: float = 0.1, seed: int = 0, **options) -
 def sparse(problem: RLfDProblem, alpha: float | None = None, weights=None) -> RLfDProblem:
     """The same problem with the ℓ1 penalty."""
     weight = problem.alpha if alpha is None else alpha
-    return problem.with_belief(NearPrior(problem.prior, weight, norm="l1", weights=weights))
+    return problem.with_belief(far(problem.prior, weight, norm="l1", weights=weights))
 
 
 @st.composite

@@ -25,6 +25,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations"), RECORD
     ),
+    **dict.fromkeys(("OverTime", "TimedWalk"), RECORD),
     **dict.fromkeys(
         (
             "Guarantee",

@@ -24,6 +24,7 @@ TRAINER = (
     "generators",
     "loading",
     "logging",
+    "plotting",
     "policy",
     "reward",
     "saving",

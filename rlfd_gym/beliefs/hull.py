@@ -29,6 +29,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.beliefs.belief import FEW, Belief
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.beliefs.program import Program
 from rlfd_gym.mdp.pairs import Pairs
 
@@ -41,8 +42,8 @@ class Hull(Belief):
         basis: C, (n_pairs, K), each column a cost in [-1, 1]. `scale_basis` scales any basis to
             [-1, 1]; this keeps the costs of the hull up to a positive factor each, but neither
             their margins nor their distances to a prior.
-        prior: ĉ, over pairs or as a table; by default 0. It only matters if `alpha` is positive.
-        alpha: α ≥ 0, the weight of the prior.
+        prior: ĉ, over pairs or as a table; by default 0.
+        alpha: α ≥ 0, the weight of the prior; by default 0.1 with a prior and 0 without.
 
     Example:
         >>> hull = Hull([[1.0, 0.0], [0.0, -1.0]])
@@ -52,9 +53,11 @@ class Hull(Belief):
 
     basis: FloatArray = field(repr=False)
 
-    def __init__(self, basis: ArrayLike, prior: ArrayLike | None = None, alpha: float = 0.0) -> None:
+    def __init__(self, basis: ArrayLike, prior: ArrayLike | None = None, alpha: float | None = None) -> None:
         """Check and copy the arguments."""
         columns = check_basis(basis)
+        if alpha is None:
+            alpha = 0.0 if prior is None else DEFAULT_ALPHA
         weight = _checks.number("alpha", alpha, 0.0)
         if prior is None and weight > 0:
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")

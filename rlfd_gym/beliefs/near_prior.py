@@ -19,8 +19,12 @@ does not hold. The following bound does (`bound="corrected"`). Let D = 1 + max|�
     E a²     = 4α²n² · mean (cᵢ - ĉᵢ)²  ≤ 4α²n²D²,
     2 E[a wᵢ] = 2 · (1/n) Σᵢ 2αn(cᵢ - ĉᵢ)(μ_E - μ)ᵢ ≤ 4αD ‖μ_E - μ‖₁ ≤ 8αD,      E‖w‖² ≤ 2.
 
-The prior may be outside the box. The paper's lemma has 2 for max|c - ĉ|; `bound="paper"` then
-replaces it by max(2, D).
+The paper's lemma has 2 for max|c - ĉ|; `bound="paper"` replaces it by max(2, D).
+
+**A prior outside the box** is a mistake in most cases: costs in money that were not converted. So it
+is refused, up to rounding, with the way to convert it. It has a meaning all the same: the penalty is
+the distance to ĉ, wherever ĉ is, and D above covers it. A study of wrong priors may want this, and
+asks for it with `outside_box=True`.
 
 **`norm="l1"`** has Ω(c) = α‖c - ĉ‖₁, or Σᵢ αᵢ|cᵢ - ĉᵢ| with αᵢ = α · weightsᵢ. It leaves the cost
 exactly at the prior where there is no strong reason to move it. The best answer is the prior,
@@ -49,10 +53,12 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs.belief import BOUNDS, Belief, checked_scale, in_box, in_learning_units
+from rlfd_gym.beliefs.belief import BOUNDS, FEASIBILITY, Belief, checked_scale, in_box, in_learning_units
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
+DEFAULT_ALPHA = 0.1
+"""α where a prior is given without one: the paper's choice in its experiments. Only for "l2"."""
 NORMS = ("l2", "l1")
 L2, L1 = range(2)  # the numbers of the norms in the compiled kernels
 
@@ -62,13 +68,15 @@ class NearPrior(Belief):
     """The belief that the cost of every pair is in [-1, 1], and probably near a prior.
 
     Args:
-        prior: ĉ, over pairs or as a table (n_states, n_actions); it may be outside [-1, 1].
+        prior: ĉ, over pairs or as a table (n_states, n_actions), in [-1, 1].
         alpha: α ≥ 0, the weight of the prior.
         norm: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁. The two need different α, see
             `rlfd_gym.solvers.reweighted`.
         weights: the weight of each pair's prior, as a multiple of `alpha`; only for "l1" and
             `solve_exact`.
         scale: if the prior is in money, the map to learning units.
+        outside_box: whether the prior may be outside [-1, 1], for studies of wrong priors. The
+            learned cost is in the box in any case.
 
     Example:
         >>> belief = NearPrior(prior=[0.5, -0.5], alpha=0.25)
@@ -78,6 +86,7 @@ class NearPrior(Belief):
 
     norm: str
     weights: FloatArray | None = field(repr=False)
+    outside_box: bool = field(repr=False)
 
     def __init__(
         self,
@@ -87,6 +96,7 @@ class NearPrior(Belief):
         weights: ArrayLike | None = None,
         *,
         scale: CostScale | None = None,
+        outside_box: bool = False,
     ) -> None:
         """Check and copy the arguments."""
         _checks.one_of("norm", norm, NORMS)
@@ -97,13 +107,16 @@ class NearPrior(Belief):
             weights = _checks.finite_array("weights", weights).copy()
             if weights.ndim == 1:  # a table may have anything at infeasible actions: `over` judges it
                 _checks.nonnegative("weights", weights)
-        guess = _checks.finite_array("prior", prior).copy()
+        guess = in_learning_units(_checks.finite_array("prior", prior).copy(), scale)
+        if guess.ndim == 1 and not _checks.flag("outside_box", outside_box):
+            check_prior(guess, scale)
         self._fill(
-            prior=in_learning_units(guess, scale),
+            prior=guess,
             alpha=_checks.number("alpha", alpha, 0.0),
             scale=scale,
             norm=norm,
             weights=weights,
+            outside_box=_checks.flag("outside_box", outside_box),
         )
 
     @property
@@ -131,7 +144,10 @@ class NearPrior(Belief):
         weights = self.weights
         if weights is not None:
             weights = _checks.nonnegative("weights", pairs.pairs(weights, "weights"))
-        return self._with(prior=pairs.pairs(self.prior, "prior"), weights=weights)
+        prior = pairs.pairs(self.prior, "prior")
+        if not self.outside_box:
+            check_prior(prior, self.scale)
+        return self._with(prior=prior, weights=weights)
 
     def cost(self, x: FloatArray) -> FloatArray:
         """Return the cost, which is x itself."""
@@ -216,3 +232,28 @@ class NearPrior(Belief):
     def start(self, rng: np.random.Generator, uniform: bool) -> FloatArray:
         """Draw a cost uniformly from the box."""
         return rng.uniform(-1, 1, self.prior.size)
+
+
+def check_prior(prior: FloatArray, scale: CostScale | None = None) -> FloatArray:
+    """Return a prior in learning units; if it is not in [-1, 1], say how to convert it.
+
+    >>> check_prior(np.array([-140.9, 0.0]))                            # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: prior has costs from -140.9 to 0, ... rlfd_gym.experts.CostScale(-140.9, 0).to_box(prior) ...
+    """
+    low, high = float(prior.min()), float(prior.max())
+    if max(-low, high) <= 1 + FEASIBILITY:
+        return prior
+    meant = "a prior that is meant to be outside needs belief=NearPrior(prior, alpha, outside_box=True)"
+    if scale is not None:
+        least, most = (scale.from_box(end) for end in (low, high))
+        raise ValueError(
+            f"prior has costs from {least:g} to {most:g} in money, but its scale maps {scale.low:g} … {scale.high:g} "
+            f"to [-1, 1]: take a scale that contains them; {meant}"
+        )
+    ends = (low, high) if high > low else (-abs(high), abs(high))
+    convert = f"rlfd_gym.experts.CostScale({ends[0]:.6g}, {ends[1]:.6g}).to_box(prior)"
+    raise ValueError(
+        f"prior has costs from {low:g} to {high:g}, expected costs in [-1, 1]. Costs in money are converted by "
+        f"{convert}, with one scale for all costs that are compared; {meant}"
+    )

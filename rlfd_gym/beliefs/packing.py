@@ -22,7 +22,7 @@ from rlfd_gym.beliefs.prices import Prices
 from rlfd_gym.experts.scale import CostScale
 
 ARGUMENTS: dict[type[Belief], tuple[str, ...]] = {
-    NearPrior: ("prior", "alpha", "norm", "weights"),
+    NearPrior: ("prior", "alpha", "norm", "weights", "outside_box"),
     Intervals: ("low", "high"),
     Prices: ("features", "low", "high", "offset", "prior", "alpha", "names"),
     Ball: ("prior", "radius"),

@@ -47,9 +47,8 @@ class Prices(Belief):
         low: the smallest possible price of each feature.
         high: the largest possible price of each feature.
         offset: a part of the cost that is known, a number or over pairs.
-        prior: ŵ, the guess of the prices; by default the middle of the ranges. It only matters if
-            `alpha` is positive.
-        alpha: α ≥ 0, the weight of the penalty α‖w - ŵ‖².
+        prior: ŵ, the guess of the prices, which needs `alpha`; by default the middle of the ranges.
+        alpha: α ≥ 0, the weight of the penalty α‖w - ŵ‖²; without a prior 0.
         names: what the prices are called, in results; by default "price 0", "price 1", ….
         scale: if the cost offset + Cw is in money, the map to learning units. Prices stay in
             money. Without it the cost is taken as it is, also outside [-1, 1].
@@ -75,7 +74,7 @@ class Prices(Belief):
         offset: ArrayLike = 0.0,
         *,
         prior: ArrayLike | None = None,
-        alpha: float = 0.0,
+        alpha: float | None = None,
         names: Sequence[str] | None = None,
         scale: CostScale | None = None,
     ) -> None:
@@ -94,7 +93,11 @@ class Prices(Belief):
         if bad.size:
             k = bad[0]
             raise ValueError(f"low must not exceed high; {called[k]} has {ends[0][k]} > {ends[1][k]}")
-        weight = _checks.number("alpha", alpha, 0.0)
+        if prior is not None and alpha is None:
+            raise ValueError(
+                "alpha is None, but there is a prior: give its weight, for prices as they are; 0 ignores it"
+            )
+        weight = _checks.number("alpha", 0.0 if alpha is None else alpha, 0.0)
         if prior is None and weight > 0:
             raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")
         middle = 0.5 * (ends[0] + ends[1])

@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import warn
+from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.experts.reading import Demonstrations as Demonstrations  # found here as well
 from rlfd_gym.experts.reading import read_demonstrations as read_demonstrations
 from rlfd_gym.mdp.occupancy import occupancy_of, occupancy_of_table, policy_chain, policy_of, solve_discounted
@@ -61,6 +62,9 @@ def occupancy_from_demonstrations(
     prior: ArrayLike | None = None,
 ) -> FloatArray:
     """Estimate the expert's occupancy over pairs from demonstrations.
+
+    Transitions that the tables call impossible give a warning, or an error if they are many
+    (`rlfd_gym.experts.possible`).
 
     Args:
         demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
@@ -96,7 +100,9 @@ def occupancy_from_demonstrations(
     read = read_demonstrations(demonstrations)
     if estimator == "policy" and discounting == "none":
         read = read.without_times()
-    return estimate_occupancy(read, mdp, **how)
+    occupancy = estimate_occupancy(read, mdp, **how)
+    check_possible(read, mdp)
+    return occupancy
 
 
 def estimate_occupancy(

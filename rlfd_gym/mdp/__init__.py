@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from rlfd_gym.mdp.adapters import cost_of_env, model_of_env
 from rlfd_gym.mdp.forward import Plan
+from rlfd_gym.mdp.over_time import OverTime, TimedWalk, over_time
 from rlfd_gym.mdp.pairs import Pairs
 from rlfd_gym.mdp.tables import TabularMDP
 
-__all__ = ["Pairs", "Plan", "TabularMDP", "cost_of_env", "model_of_env"]
+__all__ = ["OverTime", "Pairs", "Plan", "TabularMDP", "TimedWalk", "cost_of_env", "model_of_env", "over_time"]

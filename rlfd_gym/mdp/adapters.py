@@ -11,13 +11,15 @@ the user has not already loaded:
 * seals models have `transition_matrix[s, a, s']`, `reward_matrix` over s, (s, a) or (s, a, s'),
   and `initial_state_dist`.
 
-Wrappers are removed, not interpreted: a wrapper that changes rewards or observations does not
-change the tables. Of a vectorised environment (Gymnasium's or Stable-Baselines3's) the first copy
-is read.
+Wrappers are removed, not interpreted: a wrapper that changes rewards does not change the tables.
+Gymnasium's action and observation wrappers that give another number to an action or a state are
+refused, because demonstrations and policies would be read in numbers that are not theirs. Of a
+vectorised environment (Gymnasium's or Stable-Baselines3's) the first copy is read.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +34,7 @@ from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.tables import TabularMDP
 
 DEFAULT_DISCOUNT = 0.99
+TIMES_ASKED = 8  # each number: a wrapper that changes one in four at random passes once in 70 times at most
 
 SUPPORTED = (
     "rlfd_gym environments, Gymnasium toy_text environments with a transition table `P` "
@@ -61,6 +64,7 @@ def model_of_env(
     if isinstance(env, type):
         raise TypeError(f"env must be an environment, got the class {env.__name__}; make one first")
     base = unwrap(env)
+    _refuse_other_numbers(env, base)
     if _has(base, "mdp", "cost"):
         return _own_model(base, discount, initial)
     if discount is None:
@@ -81,6 +85,43 @@ def unwrap(env: Any) -> Any:
     return base
 
 
+def _refuse_other_numbers(env: Any, base: Any) -> None:
+    """Refuse wrappers through which an action or a state has another number than in the tables."""
+    outer = getattr(env, "unwrapped", env)
+    wrapper = outer.envs[0] if _has(outer, "get_attr", "num_envs", "envs") else env
+    while wrapper is not base and hasattr(wrapper, "env"):
+        for kind, translate in (("ActionWrapper", "action"), ("ObservationWrapper", "observation")):
+            if any(cls.__name__ == kind and cls.__module__.startswith("gymnasium.") for cls in type(wrapper).__mro__):
+                moved = _renumbered(wrapper, translate)
+                if moved is not None:
+                    raise ValueError(
+                        f"env: the wrapper {type(wrapper).__name__} makes {translate} {moved[1]} of {moved[0]}, but "
+                        "the tables are those of the environment inside: pass env.unwrapped, with demonstrations in "
+                        "its own numbers, or the tables of the wrapped environment"
+                    )
+        wrapper = wrapper.env
+
+
+def _renumbered(wrapper: Any, translate: str) -> tuple[int, Any] | None:
+    """Return a number that a wrapper changes, and into what; `None` if it changes none.
+
+    Only wrappers from discrete numbers to discrete numbers are asked. A copy of the wrapper is
+    asked several times, since it may change by being asked, or answer at random.
+    """
+    spaces: list[Any] = [getattr(layer, f"{translate}_space", None) for layer in (wrapper, wrapper.env)]
+    if not all(_has(space, "n", "start") for space in spaces):
+        return None
+    known, asked = spaces[translate == "observation"], copy.copy(wrapper)
+    for number in TIMES_ASKED * [int(known.start) + k for k in range(int(known.n))]:
+        try:
+            answer = getattr(asked, translate)(number)
+        except Exception:  # it answers in an episode only; what was recorded there is checked when it is learned from
+            return None
+        if not np.array_equal(answer, number):
+            return number, answer
+    return None
+
+
 def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Return the environment's own tables, with the given discount and initial distribution."""
     mdp = _checks.instance("env: its mdp", base.mdp, TabularMDP)
@@ -99,6 +140,11 @@ def _own_model(base: Any, discount: float | None, initial: ArrayLike | None) -> 
 
 def _toy_text_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
     """Read `P`, entry by entry, because it is a dict of dicts of lists."""
+    if getattr(base, "fickle_passenger", False):
+        raise ValueError(
+            f"env: {type(base).__name__} with fickle_passenger=True changes destinations in a way that its P does not "
+            "list: make it with fickle_passenger=False, or estimate tables with TabularMDP.from_transitions"
+        )
     table = _rows(base.P)
     if not table:
         raise ValueError("env: P is empty, expected P[state][action] = [(probability, next state, reward, done), ...]")

@@ -42,8 +42,8 @@ class BlackBoxProblem(Problem):
         n_states: the number of states.
         n_actions: the number of actions.
         discount: γ.
-        prior: ĉ, over pairs or as a table. `None` needs `alpha=0`.
-        alpha: α ≥ 0, the weight of the prior.
+        prior: ĉ, over pairs or as a table, in [-1, 1]. `None` needs `alpha=0`.
+        alpha: α ≥ 0, the weight of the prior; by default 0.1 with a prior and 0 without.
         regulariser: "l2" or "l1", as in `RLfDProblem`.
         feasible: which actions each state offers, (n_states, n_actions); by default all.
 
@@ -85,7 +85,7 @@ class BlackBoxProblem(Problem):
         n_actions: int,
         discount: float,
         prior: ArrayLike | None = None,
-        alpha: float = 0.0,
+        alpha: float | None = None,
         feasible: ArrayLike | None = None,
         regulariser: str = "l2",
     ) -> None:

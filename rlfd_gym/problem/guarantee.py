@@ -46,6 +46,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs import Belief, Prices
 from rlfd_gym.experts.demonstrations import Demonstrations, read_demonstrations
+from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.mdp.occupancy import check_occupancy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.confidence import Trajectories, bootstrap, safe_bound
@@ -203,6 +204,8 @@ def guarantee(
     eta = 1.0 - _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
     shown = expert if isinstance(expert, Demonstrations) else read_demonstrations(expert)
     sample = Trajectories.of(shown, mdp)
+    if shown is not expert:  # those that were read before were checked as a whole
+        check_possible(shown, mdp)
     d = np.asarray(sample.each.mean(axis=0)).ravel() - occupancy
     x, estimate = _worst(belief, d, learned)
     improvement = safe_bound(sample, own, belief, estimate, eta, rng)

@@ -41,7 +41,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief, Hull, NearPrior
 from rlfd_gym.beliefs.belief import FEASIBILITY, in_box
-from rlfd_gym.beliefs.near_prior import NORMS
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA, NORMS
 from rlfd_gym.mdp.occupancy import check_occupancy, cost_of_value, flow_of
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.protocol import Point, Problem, checksums
@@ -57,9 +57,10 @@ class RLfDProblem(Problem):
         mdp: the environment's tables.
         expert: μ_E, the expert's occupancy over pairs: exact, such as `mdp.occupancy_of(policy)`, or
             estimated by `occupancy_from_demonstrations`.
-        prior: ĉ, the guess of the cost over pairs; it may be outside [-1, 1]. `None` needs
-            `alpha=0`.
-        alpha: α ≥ 0. At 0 the expert is imitated; the larger α is, the more the prior decides.
+        prior: ĉ, the guess of the cost over pairs, in [-1, 1]; `rlfd_gym.experts.CostScale` converts
+            money. `None` needs `alpha=0`.
+        alpha: α ≥ 0. At 0 the expert is imitated and the prior ignored; the larger α is, the more
+            the prior decides. By default 0.1 with a prior (`DEFAULT_ALPHA`) and 0 without.
         regulariser: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁, which keeps most pairs exactly at the
             prior. The two need different α, see `rlfd_gym.solvers.reweighted`.
         belief: any belief of `rlfd_gym.beliefs`, instead of the three arguments before.
@@ -93,7 +94,7 @@ class RLfDProblem(Problem):
         mdp: TabularMDP,
         expert: ArrayLike,
         prior: ArrayLike | None = None,
-        alpha: float = 0.0,
+        alpha: float | None = None,
         regulariser: str = "l2",
         *,
         belief: Belief | None = None,
@@ -106,7 +107,7 @@ class RLfDProblem(Problem):
         _checks.one_of("regulariser", regulariser, NORMS)
         if belief is None:
             belief = near_prior(prior, alpha, regulariser, mdp.n_pairs)
-        elif prior is not None or alpha != 0 or regulariser != "l2":
+        elif prior is not None or alpha is not None or regulariser != "l2":
             raise ValueError("belief and prior exclude each other: give the prior, its alpha and norm to the belief")
         else:
             _checks.instance("belief", belief, Belief, "see rlfd_gym.beliefs")  # type: ignore[type-abstract]
@@ -214,11 +215,15 @@ def coordinates(mdp: TabularMDP, belief: Belief, x: ArrayLike) -> FloatArray:
     return belief.vector(x)
 
 
-def near_prior(prior: ArrayLike | None, alpha: float, norm: str, n_pairs: int) -> NearPrior:
+def near_prior(prior: ArrayLike | None, alpha: float | None, norm: str, n_pairs: int) -> NearPrior:
     """Return the belief that `prior` and `alpha` are short for.
 
-    Without a prior α must be 0, so that ĉ does not matter.
+    Without a prior α must be 0, so that ĉ does not matter. With one, `None` means `DEFAULT_ALPHA`.
     """
+    if alpha is None:
+        if prior is not None and norm == "l1":
+            raise ValueError('alpha has no default with regulariser="l1": see rlfd_gym.pinning_alpha for its range')
+        alpha = 0.0 if prior is None else DEFAULT_ALPHA
     weight = _checks.number("alpha", alpha, 0.0)
     if prior is None and weight > 0:
         raise ValueError(f"prior is None, so alpha must be 0, got {alpha!r}")

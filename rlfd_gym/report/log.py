@@ -22,6 +22,8 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._file_sets import replacing_set
 from rlfd_gym.alpha import AlphaChoice, AlphaPath, alpha_path, parse_rule, select_alpha
+from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.experts.logs.estimate import Log
 from rlfd_gym.experts.logs.labels import Label
 from rlfd_gym.experts.noise import occupancy_noise
@@ -102,7 +104,8 @@ def learn(
         action: what the log calls an action.
     """
     scale = CostScale.spanning(list(costs.values())) if scale is None else scale
-    problem = RLfDProblem(log.mdp, log.expert, scale.to_box(log.pair_values("prior", costs)))
+    guess = scale.to_box(log.pair_values("prior", costs))  # `scale` says where costs are sought, not where the guess is
+    problem = RLfDProblem(log.mdp, log.expert, belief=NearPrior(guess, DEFAULT_ALPHA, outside_box=True))
     path = alpha_path(problem)
     if isinstance(alpha, str):
         noise = None

@@ -140,5 +140,5 @@ def pinning_alpha(problem: RLfDProblem) -> float:
     True
     """
     _checks.instance("problem", problem, RLfDProblem)
-    pinned = RLfDProblem(problem.mdp, problem.expert, problem.prior, 1.0, "l1")
+    pinned = problem.with_belief(NearPrior(problem.prior, 1.0, "l1", outside_box=True))
     return float(np.abs(problem.expert - solve_exact(pinned).occupancy).max())

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief
+from rlfd_gym.beliefs.near_prior import check_prior
 from rlfd_gym.experts.demonstrations import Demonstrations
 from rlfd_gym.mdp import adapters
 from rlfd_gym.mdp.pairs import Pairs
@@ -89,11 +90,11 @@ class EnvModel:
             )
 
     def pairs_of(self, name: str, values: Any) -> FloatArray:
-        """Return a vector over pairs from one, a table, or a function of state and action."""
+        """Return a prior over pairs from a vector, a table, or a function of state and action."""
         if callable(values):
             pairs = zip(self.pairs.pair_states.tolist(), self.pairs.pair_actions.tolist(), strict=True)
             values = [values(state, action) for state, action in pairs]
-        return self.pairs.pairs(values, name).copy()
+        return check_prior(self.pairs.pairs(values, name).copy())
 
     def problem(self, expert: Any, prior: Any, alpha: float, regulariser: str) -> RLfDProblem | BlackBoxProblem:
         """Pose the problem, for an occupancy or, without tables, for a `SampledExpert`.

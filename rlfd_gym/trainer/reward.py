@@ -1,9 +1,10 @@
 """An imitation reward net that is a table: r(s, a) = -c(s, a), minus the learned cost.
 
 It goes wherever imitation takes a `RewardNet`: `RewardVecEnvWrapper(venv, net.predict_processed)`
-trains any Stable-Baselines3 agent on it. The table is one double-precision parameter, so `state_dict`,
-`to(device)` and imitation's ways of finding a net's device and dtype work, and an algorithm that trains
-rewards may continue from it.
+trains any Stable-Baselines3 agent on it, and `ReplayBufferRewardWrapper` those with a replay buffer,
+which stores states and actions as columns, of shape (n, 1). The table is one double-precision
+parameter, so `state_dict`, `to(device)` and imitation's ways of finding a net's device and dtype work,
+and an algorithm that trains rewards may continue from it.
 
 Importing this module registers the net with imitation, for
 `imitation.rewards.serialize.load_reward("rlfd", path, venv)`.
@@ -13,13 +14,15 @@ Importing this module registers the net with imitation, for
     min over θ  1/n Σ_(s,a) Σ_s' P(s'|s, a) (r_θ(s, a, s') - r(s, a))²,
 
 by Adam. If the net looks at the state only, for example, the error that remains is the part of the
-reward that it cannot express.
+reward that it cannot express. The nets and batches are small, and torch's threads would wait for each
+other for longer than they compute, so that the fit uses one thread.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -78,8 +81,29 @@ class TableRewardNet(RewardNet):
         with th.no_grad():
             self.table.copy_(th.as_tensor(values))
 
+    def preprocess(
+        self, state: Any, action: Any, next_state: Any, done: Any
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
+        """Return states, actions and next states as one-hot rows, and `done` as numbers.
+
+        States and actions are whole numbers of shape (n,), or (n, 1) as a replay buffer has them.
+        """
+        n_states, n_actions = self.table.shape
+        states, actions = _column("state", state, n_states), _column("action", action, n_actions)
+        following = _column("next_state", next_state, n_states)
+        if not len(states) == len(actions) == len(following):
+            sizes = ", ".join(str(np.shape(values)) for values in (state, action, next_state))
+            raise ValueError(f"state, action and next_state must be equally many, got the shapes {sizes}")
+        return super().preprocess(states, actions, following, np.asarray(done).reshape(-1))
+
     def forward(self, state: th.Tensor, action: th.Tensor, next_state: Any = None, done: Any = None) -> th.Tensor:
         """Return the rewards of one-hot states and actions, as `preprocess` makes them."""
+        n_states, n_actions = self.table.shape
+        if state.shape[1:] != (n_states,) or action.shape[1:] != (n_actions,) or len(state) != len(action):
+            raise ValueError(
+                f"state and action must be one-hot rows, (n, {n_states}) and (n, {n_actions}), as preprocess makes "
+                f"them; got the shapes {tuple(state.shape)} and {tuple(action.shape)}"
+            )
         return ((state.to(self.table.dtype) @ self.table) * action.to(self.table.dtype)).sum(dim=1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -92,6 +116,20 @@ class TableRewardNet(RewardNet):
         table = _tensors.load(path, FORMAT, "table")
         with _tensors.naming(path):
             return cls(*_tensors.spaces_of(table), table.numpy())
+
+
+def _column(name: str, values: Any, number: int) -> IntArray:
+    """Return states or actions, of shape (n,) or (n, 1), as whole numbers below `number`."""
+    array = values.detach().cpu().numpy() if isinstance(values, th.Tensor) else np.asarray(values)
+    if array.shape[1:] not in ((), (1,)) or array.ndim == 0 or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name} must be whole numbers of shape (n,) or (n, 1), got {array.dtype} of shape {array.shape}"
+        )
+    column = array.reshape(-1)
+    bad = ~((column >= 0) & (column < number) & (column == np.floor(column)))
+    if bad.any():
+        raise ValueError(f"{name} must hold whole numbers from 0 to {number - 1}, but it holds {column[bad][0]}")
+    return column.astype(np.int64)
 
 
 def load_reward(path: str | os.PathLike[str], venv: VecEnv) -> RewardFn:
@@ -143,7 +181,19 @@ def fit_reward_net(
     if isinstance(net, TableRewardNet):
         net.set_table(table)
         return 0.0
-    return _train(net, _batches(net, table, transitions, observations), transitions[3], rng)
+    with _one_thread():
+        return _train(net, _batches(net, table, transitions, observations), transitions[3], rng)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch compute with one thread, and with as many as before afterwards."""
+    before = th.get_num_threads()
+    th.set_num_threads(1)
+    try:
+        yield
+    finally:
+        th.set_num_threads(before)
 
 
 def _batches(

@@ -16,14 +16,13 @@ from numpy.typing import ArrayLike
 from rlfd_gym import _checks
 from rlfd_gym.alpha import parse_rule
 from rlfd_gym.beliefs import Belief
-from rlfd_gym.beliefs.near_prior import NORMS
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA, NORMS
 from rlfd_gym.experts.demonstrations import DISCOUNTINGS, ESTIMATORS
 from rlfd_gym.mdp.reading import READINGS
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.smd.solve import LARGEST_STEP
 
 SOLVERS = ("exact", "smd")
-DEFAULT_ALPHA = 0.1  # with a prior: the paper's choice in its experiments
 
 Prior = ArrayLike | Belief | Callable[[int, int], float]
 Solver = Callable[[Any], Solution]

@@ -31,19 +31,19 @@ from rlfd_gym.alpha import AlphaChoice
 from rlfd_gym.beliefs import Belief
 from rlfd_gym.experts.demonstrations import Demonstrations
 from rlfd_gym.experts.sampled import SampledExpert
-from rlfd_gym.problem.black_box import BlackBoxProblem
+from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee
-from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.trainer import foreign, loading, saving, training
 from rlfd_gym.trainer.env_model import EnvModel
+from rlfd_gym.trainer.plotting import DrawsLearned
 from rlfd_gym.trainer.policy import TablePolicy
 from rlfd_gym.trainer.reward import TableRewardNet, reward_table
 from rlfd_gym.trainer.settings import Prior, ReadsSettings, Settings, Solver
 
 
-class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorithm[TransitionsMinimal]):
+class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, DemonstrationAlgorithm[TransitionsMinimal]):
     """Learn a cost and a policy from demonstrations and a prior guess of the cost.
 
     Args:
@@ -59,7 +59,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
             default an exact table.
         rng: a `Generator` or a seed; by default 0. The same one gives the same result.
         venv: instead of `env`, as GAIL calls it.
-        prior: ĉ, the guess of the cost, best in [-1, 1]: a vector over pairs, a (n_states,
+        prior: ĉ, the guess of the cost, in [-1, 1]: a vector over pairs, a (n_states,
             n_actions) table, or a function of (state, action). Or any belief about the cost, such
             as `env.price_ranges(...)`, see `rlfd_gym.beliefs`; it needs tables, and no alpha.
         alpha: how much the prior weighs. By default 0.1, the paper's value, with a prior, and 0
@@ -82,9 +82,8 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DemonstrationAlgorit
         n_jobs: how many runs at a time.
         policy_kind: "occupancy" for the policy of the learned occupancy μ, which mixes as the expert
             does; "mode" for its most frequent actions; "greedy" for the plan with the learned cost.
-        estimator: "policy" or "count", see `rlfd_gym.experts.demonstrations`; `discounting` is of the
-            count. With "policy", `discounting="none"` reads only what was done in each state, and not
-            what followed, as DAgger needs it.
+        estimator: "policy" or "count", see `rlfd_gym.experts.demonstrations`, and `discounting` there;
+            "none" reads only what was done in each state, not what followed, as DAgger needs it.
         custom_logger: where to log to.
         allow_variable_horizon: whether trajectories may differ in length. Unlike in GAIL they may: the
             occupancy continues after an episode's end, which therefore tells nothing of rewards.

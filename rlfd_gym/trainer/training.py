@@ -23,6 +23,7 @@ from rlfd_gym.experts.demonstrations import (
     read_demonstrations,
 )
 from rlfd_gym.experts.noise import occupancy_noise
+from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.experts.sampled import SampledExpert, sampled_expert
 from rlfd_gym.experts.variation import action_variation
 from rlfd_gym.mdp.tables import TabularMDP
@@ -76,6 +77,7 @@ def read_expert(
     if settings.alpha_rule == "discrepancy":
         noise = occupancy_noise(read, model.mdp, **how, seed=seed)
     occupancy = estimate_occupancy(read, model.mdp, **how)
+    check_possible(read, model.mdp)
     if settings.estimator == "policy":
         _log_guesses(logger, read, model.mdp, occupancy, "uniformly" if guess is None else "optimally for the prior")
     return read, occupancy, noise

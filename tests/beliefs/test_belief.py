@@ -38,7 +38,7 @@ def make_belief(kind: str, n_pairs: int, alpha: float, seed: int, prior_size: fl
         reach = np.linalg.norm(np.maximum(np.abs(prior) - 1, 0))
         return Ball(prior, reach + rng.choice([0.0, 0.1, 2.0]))
     weights = rng.exponential(size=n_pairs) * (rng.random(n_pairs) < 0.8)
-    return NearPrior(prior, alpha, kind[:2], weights if "weights" in kind else None)
+    return NearPrior(prior, alpha, kind[:2], weights if "weights" in kind else None, outside_box=True)
 
 
 @st.composite

@@ -82,7 +82,7 @@ def test_rounding_outside_the_box_is_removed_from_a_basis():
         ({"prior": None}, ValueError, r"prior is None, so alpha must be 0, got 0\.1"),
         ({"prior": [np.nan, 0.0]}, ValueError, "prior must be finite; entry 0 is nan"),
         ({"alpha": -1.0}, ValueError, "alpha must be a finite number in"),
-        ({"alpha": None}, TypeError, "alpha must be a number, got NoneType"),
+        ({"alpha": "0.1"}, TypeError, "alpha must be a number, got str"),
     ],
 )
 def test_bad_arguments_of_hull_are_refused_by_name(changes, error, message):

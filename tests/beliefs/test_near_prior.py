@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from checks import one_state
@@ -10,6 +12,8 @@ from reference import pair_alpha
 from strategies import random_point, seeds, sparse_problems
 
 from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.beliefs.packing import pack, unpack
+from rlfd_gym.experts import CostScale
 from rlfd_gym.mdp import Pairs
 
 
@@ -20,7 +24,7 @@ def test_the_quadratic_penalty_and_its_best_answer_by_hand():
 
 
 def test_the_absolute_penalty_and_its_best_answer_by_hand():
-    belief = NearPrior([0.5, -0.5, 3.0], 0.2, norm="l1", weights=[1.0, 2.0, 1.0])
+    belief = NearPrior([0.5, -0.5, 3.0], 0.2, norm="l1", weights=[1.0, 2.0, 1.0], outside_box=True)
     assert belief.penalty(np.array([1.0, 0.5, 1.0])) == pytest.approx(0.2 * (0.5 + 2 * 1.0 + 2.0))
     # Within α·weight the prior, clipped to [-1, 1]; beyond it the end of the box.
     assert belief.best(np.array([0.2, 0.41, 0.1])).tolist() == [0.5, -1.0, 1.0]
@@ -117,3 +121,43 @@ def test_second_moments_of_weights_and_of_the_papers_lemma_for_the_absolute_pena
         NearPrior([0.0, 0.0], 0.1, "l1", [1.0, 1.0]).second_moment("corrected")
     with pytest.raises(ValueError, match='bound="paper" is a lemma on regulariser="l2"'):
         NearPrior([0.0, 0.0], 0.1, "l1").second_moment("paper")
+
+
+@pytest.mark.parametrize("prior", [[-140.9, 0.0], [0.5, 1.001], np.full((2, 1), 35.0)])
+def test_a_prior_outside_the_box_is_refused_with_its_range_and_a_conversion_that_works(prior):
+    low, high = np.min(prior), np.max(prior)
+    pairs = Pairs.of_mask([[True], [True]])
+    with pytest.raises(ValueError, match=f"prior has costs from {low:g} to {high:g}, expected costs in") as error:
+        NearPrior(prior, 0.1).over(pairs)
+    call = re.search(r"rlfd_gym\.experts\.(CostScale\(.*?\)\.to_box\(prior\))", str(error.value)).group(1)
+    NearPrior(eval(call, {"CostScale": CostScale, "prior": prior}), 0.1).over(pairs)  # as the message says
+    assert error.match(r"belief=NearPrior\(prior, alpha, outside_box=True\)")
+    belief = NearPrior(prior, 0.1, outside_box=True).over(pairs)
+    assert belief.prior.tolist() == np.ravel(prior).tolist()
+
+
+def test_rounding_beyond_the_box_is_no_mistake_and_stays():
+    assert NearPrior([1 + 1e-12, -1.0], 0.1).prior.tolist() == [1 + 1e-12, -1.0]
+
+
+def test_a_table_is_judged_where_actions_are_feasible_only():
+    pairs = Pairs.of_mask([[True, False], [True, True]])
+    belief = NearPrior([[0.5, 1e6], [0.25, -1.0]], 0.1).over(pairs)
+    assert belief.prior.tolist() == [0.5, 0.25, -1.0]
+    with pytest.raises(ValueError, match="prior has costs from -1 to 70"):
+        NearPrior([[70.0, 1e6], [0.25, -1.0]], 0.1).over(pairs)
+
+
+def test_with_a_scale_the_prior_is_money_and_must_lie_in_it():
+    scale = CostScale(-100.0, 0.0)
+    assert NearPrior([-100.0, -25.0], 0.1, scale=scale).prior.tolist() == [-1.0, 0.5]
+    with pytest.raises(ValueError, match="prior has costs from -100 to 30 in money, but its scale maps -100 … 0 to"):
+        NearPrior([-100.0, 30.0], 0.1, scale=scale)
+    assert NearPrior([-100.0, 50.0], 0.1, scale=scale, outside_box=True).prior.tolist() == [-1.0, 2.0]
+
+
+def test_a_prior_that_may_be_outside_stays_so_in_copies_and_files():
+    belief = NearPrior([3.0, 0.0], 0.1, outside_box=True)
+    again = unpack(*pack(belief.with_alpha(0.5)))
+    assert again.outside_box
+    assert (again.prior.tolist(), again.alpha) == ([3.0, 0.0], 0.5)

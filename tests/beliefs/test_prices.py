@@ -108,7 +108,7 @@ def test_the_gridworlds_ranges_are_its_costs(gridworld):
         ({"names": ["buy"]}, "names has 1 entries, expected 2: one per column of features"),
         ({"alpha": 0.1}, "prior is None, so alpha must be 0, got 0.1"),
         ({"alpha": -0.1, "prior": [0.0, 0.0]}, "alpha must be a finite number"),
-        ({"prior": [0.0]}, r"prior has shape \(1,\), expected \(2,\)"),
+        ({"prior": [0.0], "alpha": 0.1}, r"prior has shape \(1,\), expected \(2,\)"),
     ],
 )
 def test_wrong_arguments_are_named(changes, message):

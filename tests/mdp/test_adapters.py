@@ -113,6 +113,86 @@ def test_wrapped_and_gymnasium_vectorised_environments_are_read(name, asynchrono
     venv.close()
 
 
+class Renamed(gym.ActionWrapper):
+    """Give every action the number of the next one, or none of them another."""
+
+    def __init__(self, env, by=1):
+        super().__init__(env)
+        self.by = by
+
+    def action(self, action):
+        return (action + self.by) % self.action_space.n
+
+
+class Permuted(gym.ObservationWrapper):
+    def observation(self, observation):
+        return self.observation_space.n - 1 - observation
+
+
+class Slipping(gym.ActionWrapper):
+    """One action in four is another one, and the wrapper counts what it was asked."""
+
+    asked = 0
+
+    def action(self, action):
+        self.asked += 1
+        return action if self.np_random.random() < 0.75 else (action + 1) % self.action_space.n
+
+
+class OneHot(gym.ObservationWrapper):
+    """Observations that no one takes for states."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = gym.spaces.Box(0, 1, (env.observation_space.n,))
+
+    def observation(self, observation):
+        return np.eye(self.observation_space.shape[0])[observation]
+
+
+class InEpisode(gym.ActionWrapper):
+    def action(self, action):
+        return (action + self.unwrapped.lastaction) % 4  # `None` before the first step
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "message"),
+    [
+        (Renamed, "the wrapper Renamed makes action 1 of 0, but the tables are those of the environment inside"),
+        (Permuted, "the wrapper Permuted makes observation 15 of 0"),
+        (Slipping, "the wrapper Slipping makes action . of ."),
+    ],
+)
+@pytest.mark.parametrize("around", ["alone", "inside another", "vectorised"])
+def test_a_wrapper_that_gives_actions_or_states_other_numbers_is_refused(wrapper, message, around):
+    env = gym.make("FrozenLake-v1")
+    env.reset(seed=0)
+    inner = env = wrapper(env)
+    if around == "inside another":
+        env = gym.wrappers.TimeLimit(inner, 7)
+    if around == "vectorised":
+        env = gym.vector.SyncVectorEnv([lambda: inner])
+    with pytest.raises(ValueError, match=message):
+        TabularMDP.from_env(env)
+    assert "asked" not in vars(inner)
+
+
+@pytest.mark.parametrize("wrapper", [lambda env: Renamed(env, by=0), OneHot, InEpisode])
+def test_a_wrapper_that_changes_no_number_or_cannot_be_asked_is_looked_through(wrapper):
+    plain = gym.make("FrozenLake-v1")
+    np.testing.assert_array_equal(
+        TabularMDP.from_env(wrapper(plain)).transitions.toarray(), TabularMDP.from_env(plain).transitions.toarray()
+    )
+
+
+def test_a_fickle_passenger_is_refused_because_p_does_not_list_what_it_does():
+    env = gym.make(newest("Taxi")).unwrapped
+    TabularMDP.from_env(env)
+    env.fickle_passenger = True  # as Gymnasium 1.x sets it for gym.make("Taxi-v3", fickle_passenger=True)
+    with pytest.raises(ValueError, match="fickle_passenger=True changes destinations in a way that its P does not"):
+        TabularMDP.from_env(env)
+
+
 @pytest.mark.needs_imitation
 @pytest.mark.parametrize("name", ["rlfd_gym/Inventory-v0", "FrozenLake-v1"])
 def test_stable_baselines_vectorised_environments_are_read(name):

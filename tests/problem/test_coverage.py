@@ -29,7 +29,7 @@ def case(kind, seed):
     elif kind == "ball":
         belief = Ball(prior, 0.4)
     elif kind == "l2":
-        belief = NearPrior(1.2 * prior, 0.5)
+        belief = NearPrior(1.2 * prior, 0.5, outside_box=True)
     elif kind in ("l1", "weighted l1"):
         belief = NearPrior(prior, 0.1, "l1", rng.uniform(0, 2, n) if "weighted" in kind else None)
     elif "prices" in kind:

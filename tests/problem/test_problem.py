@@ -24,7 +24,8 @@ from strategies import (
 )
 
 from rlfd_gym import RLfDProblem
-from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.beliefs import Hull, NearPrior, Prices
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.problem import HullProblem
 
 
@@ -138,7 +139,8 @@ def test_with_the_l1_penalty_the_bounds_are_linear_programs(problem, seed):
 def test_a_tiny_gap_between_large_bounds_survives_rounding():
     # Next to an optimum by 1e-13 in one entry of the cost, between bounds of about 1000.
     problem = sparse(make_problem(0, alpha=0.0), alpha=100.0)
-    outside = RLfDProblem(problem.mdp, problem.expert, problem.prior + 4 * np.sign(problem.prior), 100.0, "l1")
+    far = NearPrior(problem.prior + 4 * np.sign(problem.prior), 100.0, "l1", outside_box=True)
+    outside = RLfDProblem(problem.mdp, problem.expert, belief=far)
     mu = problem.mdp.optimal(np.clip(outside.prior, -1, 1)).occupancy
     best, value = outside.best_cost(mu), problem.mdp.optimal(outside.best_cost(mu)).value
     moved = best.copy()
@@ -237,6 +239,27 @@ def test_another_belief_or_alpha_leaves_the_rest_of_a_problem_as_it_is():
         np.testing.assert_array_equal(other.expert, problem.expert)
         np.testing.assert_array_equal(other.prior, problem.prior)
     assert problem.alpha == 1.0
+
+
+def test_a_prior_without_alpha_has_the_default_one_and_is_ignored_only_when_asked():
+    problem = one_state()
+    mdp, expert, prior = problem.mdp, problem.expert, problem.prior
+    assert RLfDProblem(mdp, expert, prior).alpha == DEFAULT_ALPHA > 0
+    assert RLfDProblem(mdp, expert, prior, 0.0).alpha == 0
+    assert RLfDProblem(mdp, expert).alpha == 0
+    assert Hull(np.eye(2), prior).alpha == DEFAULT_ALPHA
+    assert (Hull(np.eye(2)).alpha, Hull(np.eye(2), prior, 0.0).alpha) == (0, 0)
+    with pytest.raises(ValueError, match='alpha has no default with regulariser="l1"'):
+        RLfDProblem(mdp, expert, prior, regulariser="l1")
+    with pytest.raises(ValueError, match="alpha is None, but there is a prior"):
+        Prices(np.eye(2), [0, 0], [1, 1], prior=[0.5, 0.5])
+    assert Prices(np.eye(2), [0, 0], [1, 1]).alpha == 0
+
+
+def test_a_prior_in_money_is_refused_by_the_problem():
+    problem = one_state()
+    with pytest.raises(ValueError, match=r"prior has costs from -30 to 12\.5.*CostScale\(-30, 12\.5\)\.to_box"):
+        RLfDProblem(problem.mdp, problem.expert, [-30.0, 12.5], 0.1)
 
 
 def test_a_belief_excludes_a_prior_and_must_be_one():

@@ -10,9 +10,10 @@ import pytest
 from checks import one_state
 from hypothesis import given, settings
 from reference import pull, second_moment_cu
-from strategies import hull_of, hull_point, make_problem, problems, random_point, seeds
+from strategies import hull_of, hull_point, make_problem, problems, random_point, seeds, sparse
 
 from rlfd_gym import RLfDProblem
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem import examples
 
 
@@ -82,7 +83,7 @@ def test_the_corrected_bound_holds_at_random_and_at_extreme_points(problem, seed
     _, _, mu = random_point(problem, seed)
     worst = -np.where(problem.prior >= 0, 1.0, -1.0)  # the corner of the box farthest from the prior
     against = np.where(problem.expert >= mu, 1.0, -1.0)
-    l1 = RLfDProblem(problem.mdp, problem.expert, problem.prior, problem.alpha, "l1")
+    l1 = sparse(problem)
     for own in (problem, l1):
         for c in (worst, np.clip(problem.prior, -1, 1), against):
             assert second_moment_cu(own, c, mu) <= own.second_moments()[0] * (1 + 1e-12)
@@ -128,7 +129,8 @@ def test_steps_and_iterations_are_those_of_the_theorem():
 
 
 def test_a_prior_outside_the_box_enlarges_the_bounds():
-    inside, outside = one_state(prior=[1.0, -1.0]), one_state(prior=[3.0, -1.0])
+    inside = one_state(prior=[1.0, -1.0])
+    outside = inside.with_belief(NearPrior([3.0, -1.0], 1.0, outside_box=True))
     assert outside.second_moments("paper")[0] > inside.second_moments("paper")[0]
     assert outside.second_moments()[0] > inside.second_moments()[0]
 

@@ -11,6 +11,7 @@ from checks import assert_solves
 from hypothesis import given
 from strategies import (
     believed_problem,
+    far,
     grid_problem,
     hull_of,
     make_mdp,
@@ -200,7 +201,7 @@ def test_a_belief_that_no_method_is_for_is_refused():
 
 @given(problems(), seeds)
 def test_without_alpha_the_penalties_give_the_same_bounds_and_the_same_solution(problem, seed):
-    l1, l2 = (RLfDProblem(problem.mdp, problem.expert, problem.prior, 0.0, name) for name in ("l1", "l2"))
+    l1, l2 = (problem.with_belief(far(problem.prior, 0.0, name)) for name in ("l1", "l2"))
     point = random_point(problem, seed)
     assert l1.bounds(*point) == pytest.approx(l2.bounds(*point), abs=1e-12)
     one, other = solve_exact(l1), solve_exact(l2)
@@ -254,7 +255,8 @@ def test_a_discount_next_to_one_ends_with_bounds_and_a_warning(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         expert = mdp.occupancy_of(random_policy(mdp, seed + 1))
-        problem = RLfDProblem(mdp, expert / expert.sum(), scale * random_cost(mdp, seed + 2), alpha, regulariser)
+        belief = far(scale * random_cost(mdp, seed + 2), alpha, regulariser)
+        problem = RLfDProblem(mdp, expert / expert.sum(), belief=belief)
         solution = solve_exact(problem, method)
     promise = to_a_percent if solution.method == "exact: matrix-free" else to_rounding
     kept = solution.duality_gap <= promise(solution.upper, solution.lower)

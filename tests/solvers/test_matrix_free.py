@@ -132,7 +132,7 @@ def random_graph(n_states: int, discount: float) -> RLfDProblem:
     states, actions = np.repeat(np.arange(n_states), 4), np.tile(np.arange(4), n_states)
     mdp = TabularMDP(sp.csr_array(entries, shape=(n, n_states)), states, actions, None, discount)
     cost = rng.uniform(-1, 1, n)
-    return RLfDProblem(mdp, noisy_expert(mdp, cost, 0.3), cost)
+    return RLfDProblem(mdp, noisy_expert(mdp, cost, 0.3), cost, 0.0)
 
 
 @pytest.mark.parametrize("block", range(2))

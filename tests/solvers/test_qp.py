@@ -12,14 +12,12 @@ from strategies import (
     grid_problem,
     make_mdp,
     mdps,
-    random_cost,
-    random_policy,
     random_problem,
     seeds,
     with_sampled_expert,
 )
 
-from rlfd_gym import RLfDProblem, TabularMDP, solve_exact
+from rlfd_gym import TabularMDP, solve_exact
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import qp
 
@@ -90,7 +88,7 @@ def test_the_linear_program_of_a_zero_prior_has_no_better_cost(mdp, seed):
 
 def test_the_box_on_the_value_can_bind_for_a_sampled_expert():
     mdp = make_mdp(272, 3, 2, 0.9)
-    exactly_known = RLfDProblem(mdp, mdp.occupancy_of(random_policy(mdp, 272)), 1.5 * random_cost(mdp, 273), 0.1)
+    exactly_known = random_problem(mdp, 272, 0.1, prior_size=1.5)
     problem = with_sampled_expert(exactly_known, 4, 272)
     unbounded = qp.io_al(problem, spread=False)[1]
     assert np.ptp(unbounded) > 3

@@ -36,7 +36,7 @@ def test_the_trainer_takes_mceirls_positional_arguments_and_gails_venv(make, inv
 
 
 def test_trajectories_of_different_lengths_are_refused_on_request(make, inventory):
-    short, long = trajectory([0, 1], [0]), trajectory([0, 1, 2], [0, 0])
+    short, long = trajectory([0, 1], [1]), trajectory([0, 1, 2], [1, 1])
     with pytest.raises(ValueError, match=r"different length detected: \{1, 2\}"):
         make([short, long], inventory, allow_variable_horizon=False)
     trainer = make([short], inventory, allow_variable_horizon=False)
@@ -50,7 +50,7 @@ def test_the_horizon_of_refused_demonstrations_is_forgotten(make, inventory):
     trainer = make(None, inventory, allow_variable_horizon=False)
     with pytest.raises(ValueError, match="next state 99"):
         trainer.set_demonstrations([trajectory([0, 1, 99], [0, 0])])
-    trainer.set_demonstrations([trajectory([0, 1], [0])])
+    trainer.set_demonstrations([trajectory([0, 1], [1])])
 
 
 def test_the_logger_can_be_given_and_replaced(inventory, careful, tmp_path):

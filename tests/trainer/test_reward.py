@@ -22,6 +22,17 @@ def net():
     return TableRewardNet(Discrete(3), Discrete(2), TABLE)
 
 
+@pytest.fixture
+def one_thread():
+    """So small a net is slower with more, where others compute too."""
+    import torch as th
+
+    before = th.get_num_threads()
+    th.set_num_threads(1)
+    yield
+    th.set_num_threads(before)
+
+
 def predict(net, states, actions):
     return net.predict_processed(states, actions, states, np.zeros(len(states), dtype=bool))
 
@@ -83,6 +94,67 @@ def test_an_agent_is_paid_by_the_table(net):
     assert paid.step(actions)[1].tolist() == table[before, actions].tolist()
 
 
+@pytest.mark.parametrize("shape", [(6,), (6, 1)])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+def test_states_and_actions_may_be_columns_as_in_a_replay_buffer(net, shape, dtype):
+    states, actions = (x.reshape(shape).astype(dtype) for x in ALL)
+    assert net.predict(states, actions, states, np.zeros((6, 1), dtype=np.float32)).tolist() == TABLE.ravel().tolist()
+
+
+def test_rows_that_are_one_hot_go_through_the_net(net):
+    import torch as th
+
+    states, actions = (th.as_tensor(np.eye(n)[x]) for n, x in zip((3, 2), ALL, strict=True))
+    assert net(states, actions).tolist() == TABLE.ravel().tolist()
+    with pytest.raises(ValueError, match=r"one-hot rows, \(n, 3\) and \(n, 2\).*got the shapes \(6, 2\) and \(6, 3\)"):
+        net(actions, states)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"state": np.zeros((6, 2), dtype=int)}, r"state must be whole numbers .* got int64 of shape \(6, 2\)"),
+        ({"action": np.zeros((6, 1, 1))}, r"action must be whole numbers .* got float64 of shape \(6, 1, 1\)"),
+        ({"state": np.array(1)}, r"state must be whole numbers of shape \(n,\) or \(n, 1\), got int64 of shape \(\)"),
+        ({"action": np.array(["0"] * 6)}, "action must be whole numbers"),
+        ({"state": np.full(6, 3)}, "state must hold whole numbers from 0 to 2, but it holds 3"),
+        ({"next_state": np.full((6, 1), -1)}, "next_state must hold whole numbers from 0 to 2, but it holds -1"),
+        ({"action": np.full(6, 0.5)}, "action must hold whole numbers from 0 to 1, but it holds 0.5"),
+        ({"action": np.full(6, np.nan)}, "action must hold whole numbers from 0 to 1, but it holds nan"),
+        ({"action": np.zeros(5, dtype=int)}, r"equally many, got the shapes \(6,\), \(5,\), \(6,\)"),
+    ],
+)
+def test_what_is_no_batch_of_states_and_actions_is_refused_by_its_shape(net, changes, message):
+    batch = {"state": ALL[0], "action": ALL[1], "next_state": ALL[0], "done": np.zeros(6, dtype=bool)} | changes
+    with pytest.raises(ValueError, match=message):
+        net.predict(**batch)
+
+
+def test_an_agent_with_a_replay_buffer_learns_from_the_table(one_thread):
+    from imitation.policies.replay_buffer_wrapper import ReplayBufferRewardWrapper
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.buffers import ReplayBuffer
+
+    from rlfd_gym.trainer.reward import TableRewardNet
+
+    env = gym.make("FrozenLake-v1", is_slippery=False)
+    table = np.zeros((16, 4))
+    table[:, 2] = 1.0  # going right is paid, which the environment does not do
+    paid = TableRewardNet(env.observation_space, env.action_space, table)
+    agent = DQN(
+        "MlpPolicy", env, learning_starts=50, train_freq=1, gamma=0.0, learning_rate=1e-2, seed=0, device="cpu",
+        replay_buffer_class=ReplayBufferRewardWrapper,
+        replay_buffer_kwargs={"replay_buffer_class": ReplayBuffer, "reward_fn": paid.predict_processed},
+        exploration_initial_eps=1.0, exploration_final_eps=1.0, policy_kwargs={"net_arch": [16]},
+    )  # fmt: skip
+    agent.learn(350)
+    sample = agent.replay_buffer.sample(64)
+    assert sample.observations.shape == (64, 1)
+    assert (sample.rewards == (sample.actions == 2)).all()
+    visited = np.unique(sample.observations.numpy())
+    assert agent.predict(visited, deterministic=True)[0].tolist() == [2] * len(visited)
+
+
 def test_infeasible_actions_earn_what_the_environment_does_instead(inventory):
     from rlfd_gym.trainer.reward import reward_table
 
@@ -112,6 +184,32 @@ def test_another_net_is_fitted_as_well_as_it_can_be():
     best = np.sqrt(((TABLE - TABLE.mean(axis=1, keepdims=True)) ** 2).mean())  # the mean over actions is all it can say
     assert error == pytest.approx(best, abs=0.01)
     np.testing.assert_allclose(predict(blind, *ALL), np.repeat(TABLE.mean(axis=1), 2), atol=0.05)
+
+
+def test_a_fit_uses_one_thread_and_gives_the_others_back(monkeypatch):
+    import torch as th
+    from imitation.rewards.reward_nets import BasicRewardNet
+
+    from rlfd_gym.trainer import reward
+
+    seen = []
+
+    class Net(BasicRewardNet):
+        def forward(self, *inputs):
+            seen.append(th.get_num_threads())
+            if len(seen) > 3:
+                raise KeyboardInterrupt
+            return super().forward(*inputs)
+
+    before = th.get_num_threads()
+    th.set_num_threads(2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            reward.fit_reward_net(Net(Discrete(3), Discrete(2)), TABLE, TRANSITIONS, np.random.default_rng(0))
+        assert set(seen) == {1}
+        assert th.get_num_threads() == 2
+    finally:
+        th.set_num_threads(before)
 
 
 def test_every_member_of_an_ensemble_is_fitted():

@@ -56,7 +56,7 @@ def test_a_trainer_needs_an_environment_with_tables_or_draws(make, careful):
 
 def test_an_order_that_was_cut_counts_as_what_it_was_cut_to(make, inventory):
     # Agents that know no masks ask for anything, and rollouts record what they asked for.
-    asked, made = (make([trajectory([11, 3, 15], [order, 2])], inventory) for order in (15, 4))
+    asked, made = (make([trajectory([11, 3, 5], [order, 2])], inventory) for order in (15, 4))
     assert (asked.problem.expert == made.problem.expert).all()
     with pytest.raises(ValueError, match="trajectory 0, step 0 has action 16"):
         make([trajectory([11, 3], [16])], inventory)

@@ -1,0 +1,30 @@
+"""A trainer draws what it has learned; Matplotlib is loaded when it is asked to."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class DrawsLearned:
+    """Something that has learned a cost and a policy, and can draw them."""
+
+    def plot(self: Any, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw the learned cost and the policy in one figure; with a `path`, write it there as a PNG.
+
+        It is written completely or not at all. Grids are drawn as grids, other environments as
+        tables of states and actions. See `rlfd_gym.report.learned`.
+        """
+        from rlfd_gym.report import plots
+        from rlfd_gym.report.learned import plot_learned
+
+        gap = self.solution.duality_gap
+        title = f"learned with α = {self.alpha:g}" + (f", duality gap {gap:.1e}" if gap == gap else "")
+        grid = plots.Grid.of_env(self._model.base)
+        figure = plot_learned(self._model.pairs, self.solution.cost, self._policy_pairs, grid=grid, title=title)
+        if path is not None:
+            plots.save(figure, path)
+        return figure
