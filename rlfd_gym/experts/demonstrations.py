@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import warn
+from rlfd_gym.experts.episodes import as_trajectory
 from rlfd_gym.mdp.occupancy import policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
@@ -56,9 +57,10 @@ def occupancy_from_demonstrations(
 
     Args:
         demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
-            loaded dataset); imitation's `Transitions` or `TransitionsMinimal`, or an iterable of
-            batches with "obs" and "acts", which need `discounting="none"`; or an occupancy, as an
-            array over pairs or a table over states × actions.
+            loaded dataset, also a plain one of HuggingFace's) or of Minari's episodes; imitation's
+            `Transitions` or `TransitionsMinimal`, or an iterable of batches with "obs" and "acts",
+            which need `discounting="none"`; or an occupancy, as an array over pairs or a table over
+            states × actions.
         mdp: the environment's tables.
         discounting: "trajectory" weighs step t by (1-γ)γᵗ. "none" counts every transition once.
             This gives the undiscounted frequencies, which are all that transitions without times
@@ -146,7 +148,7 @@ def read_demonstrations(demonstrations: Any) -> Demonstrations:
         raise TypeError(f"demonstrations must be {KINDS}; got {type(demonstrations).__name__}")
     if getattr(demonstrations, "ndim", 1) == 0:
         raise TypeError(f"demonstrations must be {KINDS}; got a single number")
-    items = list(demonstrations)
+    items = [as_trajectory(item) for item in demonstrations]
     if not items:
         raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
     if all(_has(item, "obs", "acts", "terminal") for item in items):
