@@ -38,7 +38,7 @@ def test_demonstrations_come_back_from_minari_as_they_were(minari, inventory, ma
     stored = to_minari(walks, env, "inventory/expert-v0", algorithm_name="optimal")
     loaded = minari.load_dataset("inventory/expert-v0")
     expected = occupancy_from_demonstrations(walks, env.mdp)
-    for dataset in (stored, loaded, list(loaded), loaded.iterate_episodes()):
+    for dataset in (stored, loaded, list(loaded)):
         read = read_demonstrations(dataset)
         assert read.lengths.tolist() == [12, 4, 12, 12, 12]
         assert read.terminal.tolist() == [False, True, False, False, False]
@@ -47,35 +47,32 @@ def test_demonstrations_come_back_from_minari_as_they_were(minari, inventory, ma
     assert episode.truncations.tolist() == [False] * 11 + [True]
     pairs = env.mdp.pair_index(walks[0].obs[:-1], walks[0].acts)
     np.testing.assert_allclose(episode.rewards, -env.cost[pairs], rtol=1e-6)
-    assert loaded.spec.algorithm_name == "optimal"
+    assert loaded.storage.metadata["algorithm_name"] == "optimal"
     if made:
         assert loaded.recover_environment().spec.id == "rlfd_gym/Inventory-v0"
 
 
-def test_episodes_recorded_by_minari_itself_are_read(minari):
-    env = minari.DataCollector(gym.make("FrozenLake-v1", is_slippery=False))
-    for seed in (0, 1):
-        env.reset(seed=seed)
-        for action in (1, 1, 2, 2, 1, 2):
-            _, _, terminated, _, _ = env.step(action)
-    assert terminated
-    dataset = env.create_dataset("frozenlake/walk-v0")
-    mdp = rlfd_gym.TabularMDP.from_env(env, discount=0.9)
-    by_hand = [Walk(np.array([0, 4, 8, 9, 10, 14, 15]), np.array([1, 1, 2, 2, 1, 2]), terminal=True)]
-    mine = occupancy_from_demonstrations(dataset, mdp)
-    np.testing.assert_allclose(mine, occupancy_from_demonstrations(by_hand, mdp), atol=1e-15)
+def test_minaris_own_episodes_are_read(minari):
+    mdp = rlfd_gym.TabularMDP.from_env(gym.make("FrozenLake-v1", is_slippery=False), discount=0.9)
+    walk = Walk(np.array([0, 4, 8, 9, 10, 14, 15]), np.array([1, 1, 2, 2, 1, 2]), terminal=True)
+    last = np.arange(6) == 5
+    episode = minari.EpisodeData(0, walk.obs, walk.acts, last.astype(float), last, np.zeros(6, bool), {})
+    read = read_demonstrations([episode])
+    assert read.terminal.tolist() == [True]
+    mine = occupancy_from_demonstrations([episode], mdp)
+    assert (mine == occupancy_from_demonstrations([walk], mdp)).all()
 
 
 def test_transitions_are_no_episodes(inventory):
     pytest.importorskip("minari")
     with pytest.raises(ValueError, match="demonstrations must be trajectories"):
-        to_minari([{"obs": [0], "acts": [1]}], inventory, "a/b-v0")
+        to_minari([{"obs": [0], "acts": [1]}], inventory, "inventory-v0")
 
 
 def test_without_minari_the_error_says_what_to_install(monkeypatch, inventory):
     monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(ImportError, match='to_minari needs minari: pip install "datasets>=2.8" "h5py>=3.8" "minari>='):
-        to_minari(walks_of(inventory), inventory, "a/b-v0")
+    with pytest.raises(ImportError, match=r'to_minari needs minari: pip install "datasets>=2.8" "h5py>=3.8" "minari>='):
+        to_minari(walks_of(inventory), inventory, "inventory-v0")
 
 
 def rows_of(walks):
@@ -98,6 +95,7 @@ def test_a_plain_huggingface_data_set_of_trajectories_is_read(inventory):
 
 
 @pytest.mark.needs_imitation
+@pytest.mark.filterwarnings("ignore:keys will default:DeprecationWarning")
 def test_imitations_own_data_sets_are_read(inventory):
     from imitation.data import huggingface_utils
     from imitation.data.types import Trajectory
@@ -113,8 +111,10 @@ def test_imitations_own_data_sets_are_read(inventory):
 def test_the_trainer_takes_data_sets(minari, inventory):
     import datasets
 
+    from rlfd_gym.trainer import quiet_logger
+
     walks = walks_of(inventory)
     expected = occupancy_from_demonstrations(walks, inventory.mdp)
-    for kind in (to_minari(walks, inventory, "a/b-v0"), datasets.Dataset.from_dict(rows_of(walks))):
-        trainer = rlfd_gym.RLfDTrainer(kind, inventory, rng=0)
+    for kind in (to_minari(walks, inventory, "inventory-v0"), datasets.Dataset.from_dict(rows_of(walks))):
+        trainer = rlfd_gym.RLfDTrainer(kind, inventory, rng=0, custom_logger=quiet_logger())
         assert (trainer.problem.expert == expected).all()

@@ -332,11 +332,12 @@ def test_the_published_hull_loop_is_smd_h():
 def test_the_published_gap_is_a_linear_program_whose_value_term_forgets_the_state(alpha):
     problem = make_problem(1, 4, 3, discount=0.5, alpha=alpha)
     mdp, (cost, value, occupancy) = problem.mdp, random_point(problem, 3)
-    expert, weight, own = problem.expert, 1 - alpha, range(mdp.n_states)
+    expert, weight = problem.expert, 1 - alpha
     twice = mdp.flow_matrix().toarray() / (1 - mdp.discount)
 
     def value_term(action, u):
-        return sum(twice[s, mdp.pair_index(s, action)] * u[s] for s in own)  # the same for every state
+        own = [(pair, s) for pair, s in enumerate(mdp.pair_states) if mdp.pair_actions[pair] == action]
+        return sum(twice[s, pair] * u[s] for pair, s in own)  # the same for every state
 
     def bilinear(c, u, mu):
         terms = np.array([value_term(action, u) for action in mdp.pair_actions])
