@@ -18,7 +18,7 @@ help:
 	@echo "make bench      every performance claim, as a ratio against a plain baseline"
 	@echo "make reliability  the trials of hardening, with counts, into docs/reliability.md"
 	@echo "make audit      known vulnerabilities of the versions in constraints.txt; asks the package index"
-	@echo "make compat     everything that does not need imitation, against the newest Gymnasium"
+	@echo "make compat     the tests with the newest Gymnasium and Stable-Baselines3"
 
 setup: $(VENV)/.ready
 
@@ -62,14 +62,19 @@ $(AUDIT)/.ready:
 audit: $(AUDIT)/.ready
 	$(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt
 
+# The newest of everything, but for torch, so that one download serves both environments. imitation comes last and
+# without its dependencies, which would take Gymnasium and Stable-Baselines3 back by years.
 $(COMPAT)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(COMPAT)
-	$(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'gymnasium<2' -e '.[render,dev,report,logs]'
+	$(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+		'gymnasium<2' $(shell grep '^torch==' constraints.txt) tensorboard pymdptoolbox \
+		-e '.[trainer,data,render,dev,bench,cluster,report,logs]'
+	$(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps imitation==1.0.1
 	touch $@
 
 compat: $(COMPAT)/.ready
-	$(COMPAT)/bin/python -c "import gymnasium, sys; print('Gymnasium', gymnasium.__version__, 'on Python', sys.version.split()[0])"
-	$(COMPAT)/bin/python -m pytest $(TWO_AT_A_TIME) -m "not slow and not needs_imitation"
+	$(COMPAT)/bin/python -c "import sys, importlib.metadata as m; print('Python', sys.version.split()[0], *(f'{n} {m.version(n)}' for n in ('gymnasium', 'stable-baselines3', 'imitation', 'torch', 'numpy')))"
+	$(COMPAT)/bin/python -m pytest $(TWO_AT_A_TIME)
 
 clean:
 	rm -rf $(VENV) $(COMPAT) $(AUDIT) build dist *.egg-info

@@ -8,6 +8,8 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
 
+from rlfd_gym._install import command
+
 INK = (40, 40, 40)
 PAPER = (255, 255, 255)
 LINE = (205, 205, 205)
@@ -75,7 +77,7 @@ class Window:
         try:
             import pygame
         except ImportError as error:
-            raise DependencyNotInstalled('render_mode="human" needs pygame: pip install "rlfd-gym[render]"') from error
+            raise DependencyNotInstalled(f'render_mode="human" needs pygame: {command("render")}') from error
         self._pygame: Any = pygame
         self._title, self._fps = title, fps
         self._screen: Any = None

@@ -34,12 +34,7 @@ def __getattr__(name: str) -> Any:
 
 
 def require_imitation(name: str) -> None:
-    """Raise an error that says what to install, if imitation is missing."""
-    try:
-        found = importlib.util.find_spec("imitation") is not None
-    except ValueError:  # sys.modules holds None: the import is blocked
-        found = False
-    if not found:
-        raise ImportError(
-            f'{name} needs imitation and stable-baselines3: pip install "rlfd-gym[imitation]"', name="imitation"
-        )
+    """Raise an error that says what to install, if imitation or what it imports is missing."""
+    from rlfd_gym import _install  # here, because Gymnasium 0.29 imports this module
+
+    _install.require_imitation(name)

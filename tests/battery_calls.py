@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import battery as bad
@@ -15,7 +16,7 @@ from rlfd_gym import alpha, baselines, beliefs, compare, experts, report
 from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv, ascii_layout, paper_layout, random_layout
 from rlfd_gym.experts.logs import read_costs
 from rlfd_gym.experts.scale import CostScale
-from rlfd_gym.mdp import Pairs, model_of_env, over_time
+from rlfd_gym.mdp import Pairs, model_of_arrays, model_of_env, model_of_quantecon, over_time
 from rlfd_gym.problem import HullProblem, examples
 from rlfd_gym.report import plots
 
@@ -40,6 +41,7 @@ def calls() -> dict[str, Call]:
     """Return the calls that need neither torch nor imitation."""
     mdp = rlfd_gym.TabularMDP.from_dense(DENSE, [0.5, 0.25, 0.25], discount=0.6, feasible=FEASIBLE)
     cost, prior = np.array([0.1, -0.2, 0.3, 0.9, -0.5]), np.array([0.2, -0.1, 0.4, 0.5, -0.4])
+    ddp = SimpleNamespace(R=mdp.table(-cost, -np.inf), Q=DENSE, beta=0.6, s_indices=None, a_indices=None)
     plan = mdp.optimal(cost)
     policy, occupancy = mdp.uniform_policy(), mdp.occupancy_of(mdp.uniform_policy())
     problem = rlfd_gym.RLfDProblem(mdp, occupancy, prior, 0.1)
@@ -102,6 +104,24 @@ def calls() -> dict[str, Call]:
             initial=arg(mdp.initial, bad.distribution, None_=UNIFORM),
             discount=discount,
             feasible=arg(FEASIBLE, bad.mask, None_="None means all"),
+            layout=arg("sas", bad.name),
+        ),
+        "mdp.model_of_arrays": at(
+            model_of_arrays,
+            P=arg(DENSE, bad.distribution, called="transitions"),
+            R=arg(mdp.table(cost, 0.0), bad.numbers),
+            initial=arg(mdp.initial, bad.distribution, None_=UNIFORM),
+            discount=discount,
+            feasible=arg(FEASIBLE, bad.mask, None_="None means all"),
+            layout=arg("sas", bad.name),
+        ),
+        "TabularMDP.from_quantecon": at(
+            rlfd_gym.TabularMDP.from_quantecon,
+            ddp=arg(ddp, bad.own),
+            initial=arg(mdp.initial, bad.distribution, None_=UNIFORM),
+        ),
+        "mdp.model_of_quantecon": at(
+            model_of_quantecon, ddp=arg(ddp, bad.own), initial=arg(mdp.initial, bad.distribution, None_=UNIFORM)
         ),
         "TabularMDP.from_env": at(
             rlfd_gym.TabularMDP.from_env,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -80,3 +81,9 @@ class Interrupter:
         self.left -= steps
         if self.left < 0:
             raise KeyboardInterrupt
+
+
+def newest(name: str) -> str:
+    """The highest registered version of a toy_text environment: Gymnasium 1.x has retired some."""
+    versions = [key for key in gym.registry if key.rsplit("-v", 1)[0] == name]
+    return max(versions, key=lambda key: int(key.rsplit("-v", 1)[1]))

@@ -14,7 +14,7 @@ from rlfd_gym._moved import MOVED
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"rlfd_gym": "rlfd_gym", "rlfd_gym.envs": "envs", "rlfd_gym.baselines": "baselines"}
-BASE = {"_checks", "_files", "_file_sets", "_compiled", "_errors", "_programs", "_warnings"}
+BASE = {"_checks", "_files", "_file_sets", "_compiled", "_errors", "_install", "_programs", "_warnings"}
 """Helpers of the whole library, which know nothing of it."""
 CHAIN = ("mdp", "experts", "beliefs", "problem", "solvers", "alpha", "report")
 """Each may import those before it."""
@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "registration": set(),  # names its environments in strings
     **UP_TO,
     "report": UP_TO["report"] | {"envs"},  # draws the environments
-    "envs": {"_checks", "_errors", "_warnings", "mdp", "experts", "beliefs", "envs"},
+    "envs": {"_checks", "_errors", "_install", "_warnings", "mdp", "experts", "beliefs", "envs"},
     "trainer": UP_TO["report"] | {"trainer"},
     "baselines": UP_TO["solvers"] | {"baselines"},
     "compare": UP_TO["report"] | {"baselines", "envs", "compare"},

@@ -50,6 +50,7 @@ ELSEWHERE = {
     **dict.fromkeys(("SolverError", "CellError", "InUseError", "ProvenanceError"), "an error"),
     **dict.fromkeys(("collected_warnings", "run_script"), "takes nothing that can be wrong"),
     **dict.fromkeys(("check_folder", "read_csv"), "see tests of files and tests/report"),
+    "to_minari": "needs minari: see tests/experts/test_export.py",
     "run": "checks by Design, which is tried; tests/compare has the rest",
     "write": "see tests of files",
     "write_csv": "see tests/report",

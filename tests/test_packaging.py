@@ -17,6 +17,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from rlfd_gym import _install
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"rlfd_gym": "rlfd_gym", "envs": "rlfd_gym/envs", "baselines": "rlfd_gym/baselines"}
 """The folders of the source tree that are packages, and where an installation has them."""
@@ -145,7 +147,9 @@ def test_the_trainer_without_its_extra_says_what_to_install(tmp_path):
         except ImportError as error:
             print(error)
     """
-    assert 'pip install "rlfd-gym[imitation]"' in run(code, tmp_path)
+    said = run(code, tmp_path)
+    assert "rlfd_gym.RLfDTrainer needs imitation and stable-baselines3, but imitation cannot be imported" in said
+    assert '"torch>=2.11", then pip install --no-deps imitation==1.0.1' in said
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -176,6 +180,39 @@ def test_every_package_that_the_library_imports_is_declared():
     lacking = {name for name in top if not {canonicalize_name(home) for home in homes.get(name, [name])} & names}
     assert {"torch", "scipy", "PIL"} <= top
     assert lacking <= PINNED_BY_NUMBA
+
+
+def test_messages_ask_for_what_the_extras_declare():
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra, packages in _install.PACKAGES.items():
+        assert list(packages) == [line.split(";")[0] for line in extras[extra]]
+    versions = {Requirement(line).name: Requirement(line) for line in extras["imitation"]}
+    assert versions["imitation"].specifier.contains(_install.IMITATION.split("==")[1])
+
+
+def test_no_message_names_an_index_that_may_not_have_the_package():
+    files = [path for folder in (*FOLDERS, "scripts") for path in (ROOT / folder).rglob("*.py")]
+    assert not [path for path in files if "rlfd-gym[" in path.read_text()]
+
+
+def test_the_extra_of_the_trainer_leaves_gymnasium_and_stable_baselines_alone():
+    """Nothing that it declares, nor what those declare in turn, asks for an upper bound on either."""
+    todo, seen, bounds = ["huggingface-sb3", "seals"], set(), []
+    while todo:
+        name = canonicalize_name(todo.pop())
+        try:
+            lines = [] if name in seen else requires(name) or []
+        except PackageNotFoundError:
+            pytest.skip(f"{name} is not installed")
+        seen.add(name)
+        for requirement in map(Requirement, lines):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                todo.append(requirement.name)
+                if canonicalize_name(requirement.name) in ("gymnasium", "stable-baselines3"):
+                    bounds += [one for one in requirement.specifier if one.operator not in (">=", "!=")]
+    assert {"seals", "huggingface-hub"} <= seen
+    assert not bounds
 
 
 def pinned() -> dict[str, str]:

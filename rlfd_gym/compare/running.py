@@ -24,6 +24,7 @@ from typing import Any
 import joblib
 from joblib.externals.loky import ProcessPoolExecutor
 
+from rlfd_gym._install import command
 from rlfd_gym.compare import provenance
 from rlfd_gym.compare.cells import Cell, Row, run_cell
 from rlfd_gym.compare.methods import Method
@@ -102,7 +103,7 @@ def _on_cluster(calls: Sequence[Call], scheduler: str) -> Iterator[Row | Lost]:
     try:
         import distributed
     except ImportError as error:
-        raise ImportError('a scheduler needs dask: pip install "rlfd-gym[cluster]"', name="distributed") from error
+        raise ImportError(f"a scheduler needs dask: {command('cluster')}", name="distributed") from error
     try:
         client = distributed.Client(scheduler, set_as_default=False)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlfd_gym.experts.demonstrations import Demonstrations, occupancy_from_demonstrations, read_demonstrations
+from rlfd_gym.experts.export import to_minari
 from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.sampled import SampledExpert
@@ -21,4 +22,5 @@ __all__ = [
     "occupancy_from_demonstrations",
     "occupancy_noise",
     "read_demonstrations",
+    "to_minari",
 ]

@@ -68,9 +68,10 @@ def occupancy_from_demonstrations(
 
     Args:
         demonstrations: an iterable of imitation's trajectories (a list, a generator, a lazily
-            loaded dataset); imitation's `Transitions` or `TransitionsMinimal`, or an iterable of
-            batches with "obs" and "acts", such as a data loader, see `rlfd_gym.experts.reading`; or
-            an occupancy, as an array over pairs or a table over states × actions.
+            loaded dataset, also a plain one of HuggingFace's) or of Minari's episodes; imitation's
+            `Transitions` or `TransitionsMinimal`, or an iterable of batches with "obs" and "acts",
+            such as a data loader, see `rlfd_gym.experts.reading`; or an occupancy, as an array over
+            pairs or a table over states × actions.
         mdp: the environment's tables.
         discounting: of the count. "trajectory" weighs step t by (1-γ)γᵗ; transitions have times only
             in their order, with "next_obs" and "dones". "none" counts every transition once. This

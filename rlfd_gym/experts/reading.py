@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import warn
+from rlfd_gym.experts.episodes import as_trajectory
 
 MOST_TRANSITIONS = 1_000_000  # of what does not say its length
 COLUMNS = ("obs", "acts", "next_obs", "dones")  # of transitions; the last two may be missing
@@ -115,7 +116,7 @@ def read_demonstrations(demonstrations: Any) -> Demonstrations:
         raise TypeError(f"demonstrations must be {KINDS}; got {type(demonstrations).__name__}")
     if getattr(demonstrations, "ndim", 1) == 0:
         raise TypeError(f"demonstrations must be {KINDS}; got a single number")
-    items = _items(demonstrations)
+    items = [as_trajectory(item) for item in _items(demonstrations)]
     if not items:
         raise ValueError("demonstrations is empty, expected at least one trajectory or transition")
     if all(_has(item, "obs", "acts", "terminal") for item in items):

@@ -33,7 +33,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp import forward
 from rlfd_gym.mdp import occupancy as _occupancy
-from rlfd_gym.mdp.pairs import Pairs, numbered_pairs, require_pairs
+from rlfd_gym.mdp.pairs import Pairs, numbered_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,37 +131,37 @@ class TabularMDP(Pairs):
     @classmethod
     def from_dense(
         cls,
-        P: ArrayLike,
+        P: Any,
         initial: ArrayLike | None = None,
         *,
         discount: float,
         feasible: ArrayLike | None = None,
+        layout: str = "sas",
     ) -> TabularMDP:
-        """Make the MDP of a dense array `P[s, a, s']`.
+        """Make the MDP of a dense array, `P[s, a, s']` or, with `layout="ass"`, `P[a, s, s']`.
 
+        The second is pymdptoolbox's, which may also be a list of one sparse matrix per action.
         `feasible[s, a]` says which actions exist (default: all); rows of infeasible pairs are
-        ignored.
+        ignored. `rlfd_gym.mdp.model_of_arrays` takes rewards too.
 
         >>> P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [np.nan, np.nan]]])
         >>> TabularMDP.from_dense(P, discount=0.9, feasible=[[True, True], [True, False]]).n_pairs
         3
         """
-        dense = _checks.numbers("P", P)
-        if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
-            raise ValueError(f"P has shape {dense.shape}, expected (n_states, n_actions, n_states)")
-        n_states, n_actions, _ = dense.shape
-        if feasible is None:
-            mask = np.ones((n_states, n_actions), dtype=bool)
-        else:
-            mask = _checks.as_array("feasible", feasible)
-            if mask.shape != (n_states, n_actions) or mask.dtype != np.bool_:
-                raise ValueError(
-                    f"feasible must be a boolean array of shape {(n_states, n_actions)}, "
-                    f"got {mask.dtype} of shape {mask.shape}"
-                )
-        states, actions = np.nonzero(mask)
-        require_pairs(states, n_states, "feasible")
-        return cls(dense[mask], states, actions, initial, discount, n_actions)
+        from rlfd_gym.mdp import arrays  # here, because it imports this module
+
+        return arrays.mdp_of_dense(P, initial, discount, feasible, layout)
+
+    @classmethod
+    def from_quantecon(cls, ddp: Any, initial: ArrayLike | None = None) -> TabularMDP:
+        """Read the MDP of QuantEcon's `DiscreteDP`, of either form, with its `beta`.
+
+        `initial` is ν₀, which a `DiscreteDP` does not have (default: uniform).
+        `rlfd_gym.mdp.model_of_quantecon` returns the cost as well, with an example.
+        """
+        from rlfd_gym.mdp import arrays  # here, because it imports this module
+
+        return arrays.model_of_quantecon(ddp, initial)[0]
 
     @classmethod
     def from_env(cls, env: Any, *, discount: float | None = None, initial: ArrayLike | None = None) -> TabularMDP:

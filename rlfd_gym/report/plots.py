@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._files import write
+from rlfd_gym._install import command
 from rlfd_gym.mdp.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -326,5 +327,5 @@ def _style() -> Any:
     try:
         from matplotlib import rc_context
     except ImportError as error:
-        raise ImportError('plots need matplotlib: pip install "rlfd-gym[report]"', name="matplotlib") from error
+        raise ImportError(f"plots need matplotlib: {command('report')}", name="matplotlib") from error
     return rc_context(STYLE)

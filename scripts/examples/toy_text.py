@@ -29,8 +29,14 @@ def main() -> None:
     print("expected discounted cost, exact, normalised by (1-γ): lower is better")
     print(f"{'':<14}{'optimal':>10}{'expert':>10}{'prior alone':>14}{'apprentice':>12}")
     for name, prior in TASKS.items():
-        best, expert, alone, apprentice = compare(name, prior)
-        print(f"{name:<14}{best:>10.4f}{expert:>10.4f}{alone:>14.4f}{apprentice:>12.4f}")
+        best, expert, alone, apprentice = compare(newest(name), prior)
+        print(f"{newest(name):<14}{best:>10.4f}{expert:>10.4f}{alone:>14.4f}{apprentice:>12.4f}")
+
+
+def newest(name: str) -> str:
+    """Return the id of an environment's newest version: Gymnasium retires old ones."""
+    versions = [int(key.rsplit("-v", 1)[1]) for key in gym.registry if key.rsplit("-v", 1)[0] == name]
+    return f"{name}-v{max(versions)}"
 
 
 def compare(name: str, prior: Callable[[Any], Callable[[int, int], float]]) -> tuple[float, float, float, float]:
@@ -86,7 +92,7 @@ def taxi_prior(env: Any) -> Callable[[int, int], float]:
     return prior
 
 
-TASKS = {"FrozenLake-v1": frozen_lake_prior, "Taxi-v3": taxi_prior}
+TASKS = {"FrozenLake": frozen_lake_prior, "Taxi": taxi_prior}
 
 if __name__ == "__main__":
     run_script(main)

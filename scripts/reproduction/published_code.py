@@ -9,8 +9,11 @@ The published code assigns instead of adding, in this order. Where indices coinc
 entry replaces the earlier one, and the estimators are biased, most of all where the expert and the
 apprentice agree.
 
-**The gap of the published figures** scales Tγ by 1/(1-γ) a second time and weighs the bilinear
-term by 1-α.
+**The gap of the published figures** scales Tγ by 1/(1-γ) a second time, weighs the bilinear term
+by 1-α, and replaces (Tγᵀu)(s, a) by a number that does not depend on s: a sum over states inside
+the loop over states uses the loop's own letter, and adds up the entries at which both are equal,
+
+    Σ_σ (1 - γ P(σ|σ, a)) u(σ) / (1-γ)²    for every s.
 
 **SMD-H** ran on the features (a, s+a, -sales) themselves, with entries up to 2M, not scaled into
 the unit box.
@@ -130,13 +133,17 @@ def dense_steps(
 
 def published_gap(problem: RLfDProblem, cost: np.ndarray, value: np.ndarray, occupancy: np.ndarray) -> float:
     """Return the duality gap by the published code's formula."""
-    mdp, alpha = problem.mdp, problem.alpha
-    again, weight = 1 / (1 - mdp.discount), 1 - problem.alpha
-    slack = cost - again * mdp.flow_transpose(value)
+    mdp, alpha, weight = problem.mdp, problem.alpha, 1 - problem.alpha
+    stays = mdp.transitions[np.arange(mdp.n_pairs), mdp.pair_states]
+    entries = (1 - mdp.discount * stays) / (1 - mdp.discount) ** 2
+    by_action = np.bincount(mdp.pair_actions, weights=entries * value[mdp.pair_states])
+    slack = cost - by_action[mdp.pair_actions]
     d = problem.expert - occupancy
     upper = alpha * np.sum((cost - problem.prior) ** 2) + weight * (problem.expert @ slack - slack.min())
     best = np.clip(problem.prior - weight * d / (2 * alpha), -1, 1) if alpha > 0 else -np.sign(d)
-    lower = alpha * np.sum((best - problem.prior) ** 2) + weight * (d @ best - again * np.abs(mdp.flow(d)).sum())
+    surplus = np.bincount(mdp.pair_actions, weights=d)[mdp.pair_actions]
+    least = -np.abs(mdp.sum_by_state(entries * surplus)).sum()  # over the values in the box
+    lower = alpha * np.sum((best - problem.prior) ** 2) + weight * (d @ best + least)
     return float(upper - lower)
 
 

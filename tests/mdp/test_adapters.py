@@ -3,17 +3,11 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from checks import newest
 
 import rlfd_gym
 from rlfd_gym import TabularMDP, cost_of_env
 from rlfd_gym.mdp.adapters import model_of_env
-
-
-def newest(name: str) -> str:
-    """The highest registered version of a toy_text environment: Gymnasium 1.x has renumbered some."""
-    versions = [key for key in gym.registry if key.rsplit("-v", 1)[0] == name]
-    return max(versions, key=lambda key: int(key.rsplit("-v", 1)[1]))
-
 
 TOY_TEXT = [
     ("FrozenLake", {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import doctest
+import itertools
 import shutil
 from dataclasses import replace
 
@@ -214,7 +215,15 @@ def test_the_verdicts_on_alpha_flip_with_the_apprentices_cost(exact_cost, beats,
 )
 def test_the_verdict_on_regularisation_flips_with_the_gaps(gaps, theorem, expected):
     summary = table_of(
-        {"alpha": alpha, "gap": gap, "gap_half": 0.1, "theorem_gap": reached, "published_formula": 1.0, "epsilon": 0.2}
+        {
+            "alpha": alpha,
+            "gap": gap,
+            "gap_half": 0.1,
+            "theorem_gap": reached,
+            "published_formula": 1.0,
+            "published_half": 0.1,
+            "epsilon": 0.2,
+        }
         | {"theorem_iterations": 100, "eta_cu": 1e-4, "eta_mu": 1e-5, "seconds": 1.0}
         for alpha, gap, reached in zip(duality_gap.ALPHAS, gaps, theorem, strict=True)
     )
@@ -319,16 +328,40 @@ def test_the_published_hull_loop_is_smd_h():
     np.testing.assert_allclose(found, expected[2], atol=1e-10)
 
 
-def test_the_published_gap_without_its_two_factors_is_ours():
-    problem = make_problem(1, 4, 3, discount=0.5, alpha=0.0)
-    cost, value, occupancy = random_point(problem, 3)
-    halved = value / 2  # makes up for the second 1/(1-γ) above, which the lower bound keeps
-    slack = cost - problem.mdp.flow_transpose(value)
-    d = problem.expert - occupancy
-    lower = -np.abs(d).sum() - 2 * np.abs(problem.mdp.flow(d)).sum()
-    assert published_gap(problem, cost, halved, occupancy) == pytest.approx(
-        problem.expert @ slack - slack.min() - lower
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+def test_the_published_gap_is_a_linear_program_whose_value_term_forgets_the_state(alpha):
+    problem = make_problem(1, 4, 3, discount=0.5, alpha=alpha)
+    mdp, (cost, value, occupancy) = problem.mdp, random_point(problem, 3)
+    expert, weight = problem.expert, 1 - alpha
+    twice = mdp.flow_matrix().toarray() / (1 - mdp.discount)
+
+    def value_term(action, u):
+        own = [(pair, s) for pair, s in enumerate(mdp.pair_states) if mdp.pair_actions[pair] == action]
+        return sum(twice[s, pair] * u[s] for pair, s in own)  # the same for every state
+
+    def bilinear(c, u, mu):
+        terms = np.array([value_term(action, u) for action in mdp.pair_actions])
+        return weight * (expert - mu) @ (c - terms) + alpha * np.sum((c - problem.prior) ** 2)
+
+    upper = max(bilinear(cost, value, corner) for corner in np.eye(mdp.n_pairs))
+    corners = [bilinear(problem.prior, np.array(u), occupancy) for u in itertools.product([-1, 1], repeat=mdp.n_states)]
+    tries = np.linspace(-1, 1, 20001)
+    d = expert - occupancy
+    by_pair = [
+        np.min(alpha * (tries - p) ** 2 + weight * e * (tries - p)) for e, p in zip(d, problem.prior, strict=True)
+    ]
+    assert published_gap(problem, cost, value, occupancy) == pytest.approx(
+        upper - min(corners) - sum(by_pair), abs=1e-6
     )
+
+
+def test_the_published_gap_is_not_the_gap():
+    problem = make_problem(1, 4, 3, discount=0.5, alpha=0.2)
+    plan = problem.mdp.optimal(problem.prior)
+    at_rest = RLfDProblem(problem.mdp, plan.occupancy, problem.prior, 0.2)
+    point = problem.prior, plan.value, plan.occupancy
+    assert at_rest.duality_gap(*point) == pytest.approx(0, abs=1e-9)
+    assert published_gap(at_rest, *point) > 0.1
 
 
 def test_a_stopped_expert_is_an_occupancy_and_worse_than_the_optimum(gridworld):

@@ -7,6 +7,7 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
+from checks import newest
 from trainer_data import MARKS, QUICK, trajectory
 
 from rlfd_gym import TabularMDP, cost_of_env
@@ -101,8 +102,8 @@ def test_pickling_keeps_everything_but_the_logger(make, inventory, careful, gues
 ENVIRONMENTS = {
     "ours": lambda: gym.make("rlfd_gym/WindyGridworld-v0", height=4, width=4),
     "FrozenLake": lambda: gym.make("FrozenLake-v1"),
-    "CliffWalking": lambda: gym.make("CliffWalking-v0"),
-    "Taxi": lambda: gym.make("Taxi-v3"),
+    "CliffWalking": lambda: gym.make(newest("CliffWalking")),
+    "Taxi": lambda: gym.make(newest("Taxi")),
     "seals": lambda: gym.make("seals:seals/CliffWorld7x4-v0"),
 }
 

@@ -7,6 +7,7 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
+from checks import newest
 from gymnasium.spaces import Box, Discrete
 
 pytestmark = pytest.mark.needs_imitation
@@ -159,7 +160,7 @@ def test_imitation_finds_it_by_name(tmp_path):
     assert loaded.predict(venv.reset())[0].tolist() == [1]
     _tensors.register(policy_registry, "rlfd", "elsewhere:loader")  # a second time changes nothing
     assert load_policy("rlfd", venv, path=tmp_path / "policy.pt").predict(3)[0] == 1
-    other = DummyVecEnv([lambda: gym.make("CliffWalking-v0")])
+    other = DummyVecEnv([lambda: gym.make(newest("CliffWalking"))])
     with pytest.raises(ValueError, match=r"is for the spaces Discrete\(16\), Discrete\(4\); the environment has"):
         load_policy("rlfd", other, path=tmp_path / "policy.pt")
 

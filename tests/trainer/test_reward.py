@@ -3,6 +3,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from checks import newest
 from gymnasium.spaces import Box, Discrete
 
 pytestmark = [
@@ -72,7 +73,7 @@ def test_imitation_finds_it_by_name(tmp_path):
     reward = load_reward("rlfd", str(tmp_path / "reward.pt"), venv)
     states, actions = np.array([3, 5]), np.array([0, 2])
     assert (reward(states, actions, states, np.zeros(2, dtype=bool)) == table[states, actions]).all()
-    other = DummyVecEnv([lambda: gym.make("CliffWalking-v0")])
+    other = DummyVecEnv([lambda: gym.make(newest("CliffWalking"))])
     with pytest.raises(ValueError, match="is for the spaces"):
         load_reward("rlfd", str(tmp_path / "reward.pt"), other)
     (tmp_path / "reward.pt").write_bytes(b"junk")

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._files import unguarded
+from rlfd_gym._install import command
 
 Codes = NDArray[np.int32]
 
@@ -264,7 +265,7 @@ def _read_parquet(path: Path, roles: Mapping[str, str]) -> Any:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise ImportError('parquet is read with pyarrow: pip install "rlfd-gym[logs]"', name="pyarrow") from None
+        raise ImportError(f"parquet is read with pyarrow: {command('logs')}", name="pyarrow") from None
     try:
         _check_names(roles, parquet.read_schema(path).names, str(path))
         return pandas.read_parquet(path, columns=list(dict.fromkeys(roles.values())))
@@ -338,5 +339,5 @@ def _import_pandas() -> Any:
     try:
         import pandas
     except ImportError:
-        raise ImportError('tables are read with pandas: pip install "rlfd-gym[logs]"', name="pandas") from None
+        raise ImportError(f"tables are read with pandas: {command('logs')}", name="pandas") from None
     return pandas

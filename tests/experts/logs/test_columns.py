@@ -60,7 +60,7 @@ def test_without_pandas_csv_files_are_read_and_parquet_says_what_is_missing(csv,
         file.write(HEADER + "1,a,0,1,1\n2,a,1,0,0\n")
     assert read_log(tmp_path / "log.csv.gz", discount=0.9, **NAMES).report.n_used == 2
     (tmp_path / "log.parquet").write_bytes(b"")
-    with pytest.raises(ImportError, match=r'pip install "rlfd-gym\[logs\]"'):
+    with pytest.raises(ImportError, match='pip install "pandas>='):
         read_log(tmp_path / "log.parquet", discount=0.9)
 
 
@@ -143,7 +143,7 @@ def test_without_pyarrow_parquet_says_what_is_missing(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "log.parquet").write_bytes(b"")
-    with pytest.raises(ImportError, match=r'read with pyarrow: pip install "rlfd-gym\[logs\]"'):
+    with pytest.raises(ImportError, match='read with pyarrow: pip install "pandas>='):
         read_log(tmp_path / "log.parquet", discount=0.9)
 
 
