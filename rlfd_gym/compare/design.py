@@ -28,7 +28,7 @@ class Design:
         runs: runs that a stochastic solver averages over.
     """
 
-    tasks: tuple[str, ...] = field(default_factory=lambda: tuple(TASKS))
+    tasks: tuple[str, ...] = field(default_factory=lambda: tuple(name for name, t in TASKS.items() if t.chosen))
     methods: tuple[str, ...] = field(default_factory=lambda: tuple(name for name, m in METHODS.items() if m.chosen))
     seeds: int = 5
     demonstrations: tuple[int | str, ...] = (1, 10, 100, EXACT)
@@ -71,12 +71,14 @@ class Design:
     def of(cls, **chosen: Any) -> Design:
         """Return the design with the chosen fields, and with the reference methods first.
 
-        All tasks and methods must be registered.
+        All tasks and methods must be registered, and the packages that tasks need installed.
         """
         design = cls(**chosen)
         for argument, registry in (("tasks", TASKS), ("methods", METHODS)):
             for name in getattr(design, argument):
                 _checks.one_of(argument, name, registry)
+        for name in design.tasks:
+            TASKS[name].require()
         references = [name for name, method in METHODS.items() if method.reference]
         return replace(design, methods=(*references, *design.methods))
 
