@@ -15,6 +15,7 @@ from rlfd_gym.compare import storage
 from rlfd_gym.compare.cells import Cell, CellError, Row
 from rlfd_gym.compare.design import LISTS, Design
 from rlfd_gym.compare.facts import Facts, facts_of
+from rlfd_gym.compare.headline import headline_of
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.notes import notes_of
 from rlfd_gym.compare.running import Lost, outcomes
@@ -58,7 +59,9 @@ class Comparison:
         """Return the table of a task; `print` it, or use its `.markdown()`."""
         facts = self.facts[_checks.one_of("task", task, self.design.tasks)]
         notes = notes_of(facts, [row for row in self.rows if row.task == task], self.design.seeds)
-        return table_of(facts.title, self.summaries(task), self.design.demonstrations, notes)
+        return table_of(
+            facts.title, self.summaries(task), self.design.demonstrations, notes, headline_of(self.summaries(task))
+        )
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows to a CSV file, one line per cell."""
@@ -73,6 +76,8 @@ class Comparison:
         self.to_csv(out / "results.csv")
         storage.write_records(out / "summary.csv", [summary.values() for summary in self.summaries()])
         about = storage.about(self.design, self.facts, self.rows, finished=True)
+        for task, described in about["tasks"].items():
+            described["headline"] = headline_of(self.summaries(task))
         page = write_page(self, out, about)
         storage.write_json(out, about)
         return page

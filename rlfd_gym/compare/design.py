@@ -10,6 +10,7 @@ from rlfd_gym.compare.cells import EXACT, Cell, level_key
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tasks import TASKS
 
+ENOUGH, MORE = 5, 4  # from so many seeds on, methods that are quick are run for so many times as many
 LISTS = ("tasks", "methods", "demonstrations", "alphas")
 SETTINGS = ("iterations", "runs")
 
@@ -21,7 +22,8 @@ class Design:
     Attributes:
         tasks: names from `TASKS`.
         methods: names from `METHODS`. `Design.of` adds the methods of the reference rows.
-        seeds: the number of seeds to average over.
+        seeds: the number of seeds to average over. From five on, methods that are quick are run for
+            four times as many, so that their intervals cover.
         demonstrations: numbers of demonstrations, and "exact" for the expert's exact occupancy.
         alphas: weights of the prior.
         iterations: steps of each run of the stochastic solvers.
@@ -115,7 +117,7 @@ class Design:
             and cell.method in self.methods
             and cell.alpha in (None, *self.alphas)
             and cell.demonstrations in (EXACT, *self.demonstrations)
-            and 0 <= cell.seed < self.seeds
+            and 0 <= cell.seed < MORE * self.seeds
         )
 
     def place(self, cell: Cell) -> tuple[float, ...]:
@@ -125,7 +127,11 @@ class Design:
         return task, method, alpha, level_key(cell.demonstrations), cell.seed
 
     def _seeds(self, task: str, name: str, level: int | str) -> int:
-        """Return the number of seeds to run a cell for: one if nothing about it is random."""
+        """Return the number of seeds to run a method for: one if nothing about it is random."""
         method = METHODS[name]
         random = level != EXACT or method.stochastic or (TASKS[task].prior_varies and method.uses_prior)
-        return min(self.seeds, method.most_seeds or self.seeds) if random else 1
+        if not random:
+            return 1
+        if method.quick and self.seeds >= ENOUGH:
+            return MORE * self.seeds
+        return min(self.seeds, method.most_seeds or self.seeds)
