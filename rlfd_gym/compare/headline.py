@@ -77,8 +77,10 @@ def _best(rows: Sequence[Summary]) -> list[Summary]:
 
 
 def _names(rows: Sequence[Summary]) -> str:
-    others = len(rows) - 1
-    return rows[0].label + (f" and {others} other{'s' * (others > 1)}" if others else "")
+    first, *others = (s.label for s in rows)
+    if len(others) < 2:
+        return " and ".join([first, *others])
+    return f"{first} and {len(others)} others"
 
 
 def _winners(rows: Sequence[Summary]) -> str:
@@ -99,7 +101,10 @@ def _promise(rows: Sequence[Summary]) -> list[str]:
     found = [(number, s) for s in rows if (number := s.measures.get(GUARANTEED.name)) is not None]
     if not found:
         return []
-    number, best = max(found, key=lambda pair: pair[0])
-    if GUARANTEED.format(number) == GUARANTEED.format(0.0):
+    largest = GUARANTEED.format(max(number for number, _ in found))
+    if largest == GUARANTEED.format(0.0):
         return ["None is guaranteed to be better than the expert for every cost of the belief"]
-    return [f"{best.label} is guaranteed to be better than the expert, by {GUARANTEED.format(number)} at least"]
+    best = [s for number, s in found if GUARANTEED.format(number) == largest]
+    best.sort(key=lambda s: not s.uses_belief)  # who is told the belief is named first
+    verb = "are" if len(best) > 1 else "is"
+    return [f"{_names(best)} {verb} guaranteed to be better than the expert, by {largest} at least"]

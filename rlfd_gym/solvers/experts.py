@@ -36,6 +36,10 @@ set (if it is in the box), so
 the learned cost is nearer to the truth than the prior by at least what it moved, and each further
 expert can only raise what is certain. A policy μ that is optimal for c has, by Cauchy-Schwarz, at
 most the regret √2 ‖c - c_true‖ under the truth. If a budget is too small, nothing is promised.
+
+**What it is for.** In the experts' own world nothing is safer than to copy the expert with the least
+budget, whose regret is at most that. A cost can be taken to another world: other dynamics or
+another start, in which no expert has been (`docs/several_experts.md` has a study).
 """
 
 from __future__ import annotations
@@ -59,9 +63,10 @@ from rlfd_gym.solvers.incumbent import GAP
 from rlfd_gym.solvers.projection import SUPPORT, projection_bound
 
 OPTIMAL = 1e-9  # a budget, relative to the prior's size, that is as good as none
-UNUSED = 1e-9  # multipliers of a sum below this, relative to the prior's size: no budget is used up
+UNUSED = 1e-6  # multipliers of a sum below this, relative to the prior's size: no budget is used up
 ROUNDING = 1e-15  # a regret that is rounding only
-MASS = 1e-9  # mass below which a state counts as not visited by the apprentice
+MASS = 1e-6  # mass below which a state counts as not visited by the apprentice
+LOSS = 1e-6  # what the apprentice may cost more than the optimum, relative to the prior's size
 
 
 def solve_experts(mdp: TabularMDP, experts: Iterable[tuple[ArrayLike, float]], prior: ArrayLike) -> Solution:
@@ -114,16 +119,19 @@ def solve_experts(mdp: TabularMDP, experts: Iterable[tuple[ArrayLike, float]], p
     # The apprentice.
     plan, total, multipliers = mdp.optimal(cost), float(weights.sum()), np.full(len(budgets), np.nan)
     multipliers[~trusted] = weights
+    used = total > UNUSED * size
+    occupancy, policy = plan.occupancy, plan.policy
     if trusted.any():
         occupancy = occupancies[trusted].mean(axis=0)
-    elif total > UNUSED * size and nu.max() > 0:
-        occupancy = np.maximum(nu, 0.0) / np.maximum(nu, 0.0).sum()
-    else:
-        occupancy = plan.occupancy
-    visited = np.bincount(mdp.pair_states, weights=occupancy, minlength=mdp.n_states) > MASS
+        policy = _completed(mdp, occupancy, plan.policy)
+    elif used and nu.max() > 0:
+        mixture = np.maximum(nu, 0.0) / np.maximum(nu, 0.0).sum()
+        completed = _completed(mdp, mixture, plan.policy)
+        if mdp.expected_cost(completed, cost) <= plan.expected_cost + LOSS * size:
+            occupancy, policy = mixture, completed
     regrets = occupancies @ cost - np.array([mdp.flow(mu) @ plan.value for mu in occupancies])
     solution = Solution(
-        policy=np.where(visited[mdp.pair_states], mdp.policy_of(occupancy), plan.policy),
+        policy=policy,
         occupancy=occupancy,
         cost=cost,
         value=value,
@@ -134,11 +142,17 @@ def solve_experts(mdp: TabularMDP, experts: Iterable[tuple[ArrayLike, float]], p
         stats={
             "regrets": [float(regret) for regret in regrets],
             "multipliers": [float(weight) for weight in multipliers],
-            "alpha": 0.0 if trusted.any() else 1.0 / total if total > UNUSED * size else math.inf,
+            "alpha": 0.0 if trusted.any() else 1.0 / total if used else math.inf,
         },
     )
     warn_about_gap(solution, GAP * max(min(1.0, size**2), upper))
     return solution
+
+
+def _completed(mdp: TabularMDP, occupancy: FloatArray, plan: FloatArray) -> FloatArray:
+    """Return the policy of an occupancy, and that of a plan in states without mass."""
+    visited = np.bincount(mdp.pair_states, weights=occupancy, minlength=mdp.n_states) > MASS
+    return np.where(visited[mdp.pair_states], mdp.policy_of(occupancy), plan)
 
 
 def _checked(mdp: TabularMDP, experts: Any) -> tuple[FloatArray, FloatArray]:

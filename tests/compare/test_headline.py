@@ -39,6 +39,15 @@ def test_rows_that_show_the_same_are_counted_and_unsolved_rows_do_not_compete():
     )
 
 
+def test_of_equal_guarantees_that_of_a_method_that_is_told_the_belief_comes_first():
+    rows = [
+        row("a", 0.5, guaranteed=0.0561),
+        row("b", 0.4, guaranteed=0.0562, belief=True),
+        row("c", 0.4, guaranteed=0.0),
+    ]
+    assert headline_of(rows).endswith(" b and a are guaranteed to be better than the expert, by 0.056 at least.")
+
+
 @pytest.mark.parametrize("guaranteed", [-0.1, 0.0, 0.0004])
 def test_nothing_guaranteed_is_said_as_well(guaranteed):
     assert headline_of([row("a", 0.5, guaranteed=guaranteed)]).endswith(
