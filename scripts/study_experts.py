@@ -13,6 +13,7 @@ three times the wind, where no driver has been.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
-FACTORS = {0.5: "half of the true regret", 1.0: "the true regret", 2.0: "twice the true regret"}
+FACTORS = {0.5: "budget half of the true regret", 1.0: "budget the true regret", 2.0: "budget twice the true regret"}
 COLOURS = dict(zip(FACTORS, (plots.VERMILION, plots.BLUE, plots.GREY), strict=True))
 ERRING, WIND, OTHER_WIND = 0.5, 0.2, 0.6
 
@@ -50,14 +51,14 @@ class Outcome:
     there: float
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study, and print and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=10, help="random halves of the truth as priors (default 10)")
     parser.add_argument("--size", type=int, default=10, help="cells of a side of the gridworld (default 10)")
     parser.add_argument("--out", type=Path, default=Path("results/experts"), help="output folder")
     parser.add_argument("--docs", type=Path, help="also write several_experts.md and .png to this folder")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     try:
         for folder in (options.out, options.docs):
             if folder is not None:
@@ -125,7 +126,7 @@ def report(town: Town, outcomes: list[Outcome], draws: int) -> str:
             if number == 0 and factor != 1.0:
                 continue
             cells = [means(outcomes, number, factor, name) for name in ("distance", "certain", "here", "there")]
-            told = "prior alone" if number == 0 else f"{number}, {words}"
+            told = "prior alone" if number == 0 else f"{number} driver{'s' * (number > 1)}, {words}"
             certain = f"{cells[1][0]:.3f}" if number == 0 or factor >= 1 else "nothing"
             numbers = [f"{mean:.4f} ± {error:.4f}" for mean, error in cells[2:]]
             lines.append(f"| {told} | {cells[0][0]:.3f} | {certain} | {' | '.join(numbers)} |")
@@ -152,7 +153,7 @@ def figure(outcomes: list[Outcome]) -> Figure:
                 color=COLOURS[factor], label=words, capsize=2,
             )  # fmt: skip
         axis.set(xlabel="drivers", ylabel=label, xticks=range(4))
-    axes.flat[0].legend(title="declared budget", frameon=False)
+    plots.legend_below(picture, 3)
     return picture
 
 

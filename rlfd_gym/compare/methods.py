@@ -208,7 +208,7 @@ METHODS = {
         Method(
             "smd-hull-prior", "SMD-H", _smd_hull, takes_alpha=True, uses_basis=True, stochastic=True, default=False,
         ),
-        Method("lpal", "LPAL", _baseline("lpal", basis=True), uses_basis=True),
+        Method("lpal", "LPAL", _baseline("lpal", basis=True), uses_basis=True, quick=True),
         Method("mwal", "MWAL", _baseline("mwal", basis=True, n_iterations=100), uses_basis=True),
         Method("projection", "projection", _baseline("projection", basis=True, n_iterations=100), uses_basis=True),
         Method("max-margin", "max. margin", _baseline("max_margin", basis=True), uses_basis=True),

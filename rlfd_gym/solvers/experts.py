@@ -107,7 +107,7 @@ def solve_experts(mdp: TabularMDP, experts: Iterable[tuple[ArrayLike, float]], p
     guess = mdp.pairs(prior, "prior")
     size = float(np.abs(guess).max()) or 1.0
     trusted = budgets <= OPTIMAL * size
-    others, taken = occupancies[~trusted], (occupancies[trusted] > SUPPORT).any(axis=0)
+    others, taken = occupancies[~trusted], np.asarray((occupancies[trusted] > SUPPORT).any(axis=0))
     cost, value, nu, weights, steps = _program(mdp, guess, others, budgets[~trusted], taken)
     cost, value = _fitting(mdp, cost, value, guess, others, budgets[~trusted], taken)
 

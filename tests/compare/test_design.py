@@ -26,10 +26,12 @@ def test_a_cell_without_anything_random_is_run_for_one_seed():
 
 def test_methods_that_are_quick_are_run_for_more_seeds_from_five_on():
     for seeds, expected in ((4, 4), (5, 20), (6, 24)):
-        design = compare.Design.of(tasks=("inventory",), methods=("cloning", "lpal"), seeds=seeds, demonstrations=(1,))
+        design = compare.Design.of(
+            tasks=("inventory",), methods=("cloning", "irl-io"), seeds=seeds, demonstrations=(1,)
+        )
         cells = design.cells()
         assert sum(cell.method == "cloning" for cell in cells) == expected
-        assert sum(cell.method == "lpal" for cell in cells) == seeds
+        assert sum(cell.method == "irl-io" for cell in cells) == seeds
         assert all(map(design.has, cells))
     larger = set(compare.Design.of(tasks=("inventory",), methods=("cloning",), seeds=3).with_added(seeds=5).cells())
     assert set(compare.Design.of(tasks=("inventory",), methods=("cloning",), seeds=3).cells()) < larger

@@ -42,7 +42,7 @@ def test_a_note_names_the_methods_with_fewer_seeds_than_asked_for(seeds, expecte
 
 
 def test_a_note_names_the_methods_with_more_seeds_than_asked_for():
-    choice = {"methods": ["cloning", "lpal"], "demonstrations": [1], "seeds": 5}
+    choice = {"methods": ["cloning", "irl-io"], "demonstrations": [1], "seeds": 5}
     notes = compare.run(**TINY | choice).table("inventory").notes
     assert "Quick, so for 20 seeds instead of 5 where something is random: cloning." in notes
 
