@@ -72,7 +72,7 @@ def _contains(sample: NDArray[np.float64], mean: float, rng: np.random.Generator
     if np.ptp(sample) == 0:
         return bool(sample[0] == mean)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # then it is NaN, and contains nothing
+        warnings.simplefilter("ignore")  # for nearly constant samples the interval is NaN: it contains nothing
         found = stats.bootstrap((sample,), np.mean, n_resamples=500, method="BCa", random_state=rng).confidence_interval
     return bool(found.low <= mean <= found.high)
 
