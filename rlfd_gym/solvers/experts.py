@@ -79,6 +79,7 @@ def solve_experts(mdp: TabularMDP, experts: Iterable[tuple[ArrayLike, float]], p
         experts: a pair (occupancy, budget) for each expert. The occupancy is over pairs, exact or
             estimated by `occupancy_from_demonstrations`. The budget is by how much, in cost per
             step, the expert is at most worse than the optimum: 0 for an expert that is optimal.
+            A budget below 1e-9 of the prior's largest entry counts as 0.
         prior: ĉ, the guess of the cost over pairs.
 
     Returns:
