@@ -25,6 +25,7 @@ from .problem.solution import Solution as Solution
 from .registration import register_envs as register_envs
 from .report import plots as plots
 from .solvers.exact import solve_exact as solve_exact
+from .solvers.experts import solve_experts as solve_experts
 from .solvers.projection import project_prior as project_prior
 from .solvers.reweighted import pinning_alpha as pinning_alpha
 from .solvers.reweighted import share_at_prior as share_at_prior

@@ -1,8 +1,9 @@
 """Compare RLfD and other methods that learn from imperfect experts.
 
-    python scripts/compare.py                                # all tasks, under two minutes
+    python scripts/compare.py                                # the default tasks, minutes
     python scripts/compare.py --quick                        # seconds
     python scripts/compare.py --list                         # tasks and methods
+    python scripts/compare.py --tasks icu-sepsis --methods rlfd-ranges,lpal,cloning --demonstrations exact
     python scripts/compare.py --tasks windy --methods rlfd-exact,lpal --alpha 0.01,0.1 --seeds 20
     python scripts/compare.py --resume results/compare/...   # continue a run, or add to it
 
@@ -42,7 +43,7 @@ def main() -> int:
         for title, registry in (("tasks", compare.TASKS), ("methods", compare.METHODS)):
             console.print(f"{title}:")
             for name, entry in registry.items():
-                console.print(f"  {name:<16}{entry.title}" + ("" if getattr(entry, "default", True) else " (if named)"))
+                console.print(f"  {name:<16}{entry.title}" + ("" if entry.default else " (if named)"))
         return 0
     names = ("tasks", "methods", "seeds", "demonstrations", "alphas", "readings", "iterations", "runs")
     chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}

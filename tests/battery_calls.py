@@ -442,6 +442,15 @@ def calls() -> dict[str, Call]:
             rlfd_gym.project_prior, {}, "NaN for a constant prior",
             mdp=mdp_, expert=arg(plan.occupancy, bad.distribution), prior=pairs
         ),
+        "rlfd_gym.solve_experts": at(
+            lambda mdp, experts, expert, budget, prior: rlfd_gym.solve_experts(
+                mdp, [*experts, (expert, budget)] if isinstance(experts, list) else experts, prior
+            ),
+            {}, "an infinite α if the prior fits all experts",
+            mdp=mdp_, experts=arg([(occupancy, 0.05)], bad.cells),
+            expert=arg(plan.occupancy, bad.distribution, called="experts"),
+            budget=arg(0.1, bad.number(-0.1), called="experts"), prior=pairs
+        ),
         # --- alpha
         "rlfd_gym.alpha_path": at(
             rlfd_gym.alpha_path,

@@ -239,7 +239,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
         )
     }
     described |= {"settings": {"iterations": iterations, "runs": runs}}
-    described |= {"versions": provenance.versions(method.needs_imitation), "code": provenance.code()}
+    described |= {"versions": provenance.versions(method.needs_imitation, bool(task.needs)), "code": provenance.code()}
     with collected_warnings() as messages:
         start = time.perf_counter()
         try:

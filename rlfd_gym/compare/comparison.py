@@ -16,6 +16,7 @@ from rlfd_gym.compare import storage
 from rlfd_gym.compare.cells import MEASURED, Cell, CellError, Row
 from rlfd_gym.compare.design import LISTS, Design
 from rlfd_gym.compare.facts import Facts, facts_of
+from rlfd_gym.compare.headline import headline_of
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.notes import notes_of
 from rlfd_gym.compare.running import Lost, outcomes
@@ -65,7 +66,8 @@ class Comparison:
         """Return the table of a task; `print` it, or use its `.markdown()`."""
         facts = self.facts[_checks.one_of("task", task, self.design.tasks)]
         notes = notes_of(facts, [row for row in self.cells if row.task == task], self.design.seeds)
-        return table_of(facts.title, self.summaries(task), self.design.demonstrations, notes)
+        means = self.summaries(task)
+        return table_of(facts.title, means, self.design.demonstrations, notes, headline_of(means))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the results to a CSV file, one line per cell and reading, whatever the tables show."""
@@ -81,6 +83,8 @@ class Comparison:
         means = _summaries(self._in_all_readings())
         storage.write_records(out / "summary.csv", [summary.values() for summary in means])
         about = storage.about(self.design, self.facts, self.cells, finished=True)
+        for task, described in about["tasks"].items():
+            described["headline"] = headline_of(self.summaries(task))
         page = write_page(self, out, about)
         storage.write_json(out, about)
         return page

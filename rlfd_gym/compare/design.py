@@ -10,6 +10,7 @@ from rlfd_gym.compare.cells import EXACT, MEASURED, Cell, Row, level_key
 from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.compare.tasks import TASKS
 
+ENOUGH, MORE = 5, 4  # from so many seeds on, methods that are quick are run for so many times as many
 LISTS = ("tasks", "methods", "demonstrations", "alphas", "readings")
 READINGS = ("own", *MEASURED)
 SETTINGS = ("iterations", "runs")
@@ -22,7 +23,8 @@ class Design:
     Attributes:
         tasks: names from `TASKS`.
         methods: names from `METHODS`. `Design.of` adds the methods of the reference rows.
-        seeds: the number of seeds to average over.
+        seeds: the number of seeds to average over. From five on, methods that are quick are run for
+            four times as many, so that their intervals cover.
         demonstrations: numbers of demonstrations, and "exact" for the expert's exact occupancy.
         alphas: weights of the prior.
         iterations: steps of each run of the stochastic solvers.
@@ -31,7 +33,7 @@ class Design:
             "occupancy" (the mixture) or "mode" (the most frequent action of each state).
     """
 
-    tasks: tuple[str, ...] = field(default_factory=lambda: tuple(TASKS))
+    tasks: tuple[str, ...] = field(default_factory=lambda: tuple(name for name, t in TASKS.items() if t.chosen))
     methods: tuple[str, ...] = field(default_factory=lambda: tuple(name for name, m in METHODS.items() if m.chosen))
     seeds: int = 5
     demonstrations: tuple[int | str, ...] = (1, 10, 100, EXACT)
@@ -77,12 +79,14 @@ class Design:
     def of(cls, **chosen: Any) -> Design:
         """Return the design with the chosen fields, and with the reference methods first.
 
-        All tasks and methods must be registered.
+        All tasks and methods must be registered, and the packages that tasks need installed.
         """
         design = cls(**chosen)
         for argument, registry in (("tasks", TASKS), ("methods", METHODS)):
             for name in getattr(design, argument):
                 _checks.one_of(argument, name, registry)
+        for name in design.tasks:
+            TASKS[name].require()
         references = [name for name, method in METHODS.items() if method.reference]
         return replace(design, methods=(*references, *design.methods))
 
@@ -124,7 +128,7 @@ class Design:
             and cell.method in self.methods
             and cell.alpha in (None, *self.alphas)
             and cell.demonstrations in (EXACT, *self.demonstrations)
-            and 0 <= cell.seed < self.seeds
+            and 0 <= cell.seed < MORE * self.seeds
         )
 
     def place(self, cell: Cell) -> tuple[float, ...]:
@@ -134,7 +138,11 @@ class Design:
         return task, method, alpha, level_key(cell.demonstrations), cell.seed
 
     def _seeds(self, task: str, name: str, level: int | str) -> int:
-        """Return the number of seeds to run a cell for: one if nothing about it is random."""
+        """Return the number of seeds to run a method for: one if nothing about it is random."""
         method = METHODS[name]
         random = level != EXACT or method.stochastic or (TASKS[task].prior_varies and method.uses_prior)
-        return min(self.seeds, method.most_seeds or self.seeds) if random else 1
+        if not random:
+            return 1
+        if method.quick and self.seeds >= ENOUGH:
+            return MORE * self.seeds
+        return min(self.seeds, method.most_seeds or self.seeds)

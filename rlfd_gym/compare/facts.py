@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rlfd_gym._files import load_arrays, save_arrays
+from rlfd_gym._programs import solve_lp
 from rlfd_gym.compare.tasks import Instance, Task
 from rlfd_gym.mdp.pairs import Pairs
 from rlfd_gym.report.plots import Grid
@@ -33,6 +36,8 @@ class Facts:
         hull_gain: what a method that knows only the hull of the basis is certain to gain over the
             expert, -β* of LPAL; `None` if that is nothing, because the expert is optimal for a
             cost in the hull.
+        hull_is_blind: whether the hull contains a cost under which all policies are alike, such as 0;
+            then every expert is optimal for a cost in the hull, and that says nothing about it.
         errs_evenly: whether the expert is imperfect, but its most frequent actions are optimal.
         belief: the costs of the task's belief, to follow "for every cost"; empty if it has none.
         pairs: the feasible pairs, over which policies and costs are drawn.
@@ -44,12 +49,14 @@ class Facts:
     hull_gain: float | None
     errs_evenly: bool
     belief: str = ""
+    hull_is_blind: bool = False
     pairs: Pairs = field(repr=False)
     grid: Grid | None = field(repr=False)
 
     def values(self) -> dict[str, Any]:
         """Return all facts except those that only pictures need."""
-        return {name: getattr(self, name) for name in ("title", "expert_cost", "hull_gain", "errs_evenly", "belief")}
+        names = ("title", "expert_cost", "hull_gain", "hull_is_blind", "errs_evenly", "belief")
+        return {name: getattr(self, name) for name in names}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store the facts in a file."""
@@ -75,12 +82,13 @@ class Facts:
 
 
 def facts_of(task: Task) -> Facts:
-    """Compute the facts about a task, made for seed 0, by LPAL and two forward problems."""
+    """Compute the facts about a task, made for seed 0, by LPAL, a linear program and two forward problems."""
     instance = task.make(0)
     return Facts(
         title=task.title,
         expert_cost=task.expert_cost,
         hull_gain=_hull_gain(instance),
+        hull_is_blind=_hull_is_blind(instance),
         errs_evenly=_errs_evenly(instance),
         belief="" if instance.belief is None else instance.belief.scope(instance.belief.prior),
         pairs=instance.mdp,
@@ -93,6 +101,20 @@ def _hull_gain(instance: Instance) -> float | None:
 
     solution = lpal(instance.mdp, expert=instance.expert, basis=instance.basis)
     return -solution.upper if solution.lower < -NOTHING else None
+
+
+def _hull_is_blind(instance: Instance) -> bool:
+    """Return whether a mixture w and a value u have Cw = Tγᵀu: then all policies cost <ν₀, u>."""
+    mdp, basis = instance.mdp, instance.basis
+    columns = sp.hstack([sp.csr_array(basis), -mdp.flow_matrix().T])
+    total = sp.csr_array(np.concatenate([np.ones(basis.shape[1]), np.zeros(mdp.n_states)])[None])
+    answer = solve_lp(
+        np.zeros(columns.shape[1]),
+        A_eq=sp.csr_array(sp.vstack([columns, total])),
+        b_eq=np.append(np.zeros(mdp.n_pairs), 1.0),
+        bounds=[(0, None)] * basis.shape[1] + [(None, None)] * mdp.n_states,
+    )
+    return bool(answer.success)
 
 
 def _errs_evenly(instance: Instance) -> bool:

@@ -35,6 +35,13 @@ def notes_of(facts: Facts, rows: Sequence[Row], seeds: int) -> list[str]:
     few = {row.label: most for row in rows if (most := row.most_seeds or seeds) < seeds}
     if few:
         notes.append("Slow, so for fewer seeds: " + ", ".join(f"{name} ({n})" for name, n in few.items()) + ".")
+    many: dict[str, int] = {}
+    for row in rows:
+        many[row.label] = max(many.get(row.label, 0), row.seed + 1)
+    most = max(many.values(), default=0)
+    if most > seeds:
+        listed = ", ".join(name for name, number in many.items() if number == most)
+        notes.append(f"Quick, so for {most} seeds instead of {seeds} where something is random: {listed}.")
     titles = {row.method: row.title for row in rows}
     warned = Counter((row.method, _short(row.note)) for row in rows if row.note)
     cells = Counter(row.method for row in rows)
@@ -52,8 +59,13 @@ def _short(note: str) -> str:
 def _hull_note(facts: Facts) -> str:
     if facts.hull_gain is not None:
         return f"Whatever cost in the hull of the basis is true, {facts.hull_gain:.3f} can be gained over the expert."
-    cost = facts.expert_cost and f", {facts.expert_cost}"
-    return (
-        f"The expert is optimal for a cost in the hull of the basis{cost} (LPAL's optimal value is 0): "
+    safe = (
         "a method that plays safe over the hull can at best match the expert, only a prior or ranges let it do better."
     )
+    if facts.hull_is_blind:
+        return (
+            "The hull of the basis contains a cost under which all policies are alike, so that any expert would be "
+            f"optimal for a cost in it (LPAL's optimal value is 0): {safe}"
+        )
+    cost = facts.expert_cost and f", {facts.expert_cost}"
+    return f"The expert is optimal for a cost in the hull of the basis{cost} (LPAL's optimal value is 0): {safe}"

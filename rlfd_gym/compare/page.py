@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 def write_page(comparison: Comparison, folder: Path, about: Mapping[str, Any]) -> Path:
     """Write `report.html` and the pictures to a folder; `about` is what `results.json` says."""
     page = Report("Apprenticeship learning, side by side").text(f"In the tables: {legend()}")
-    for task in comparison.design.tasks:
-        table = comparison.table(task)
-        table.add_to(page.heading(table.title))
+    tables = {task: comparison.table(task) for task in comparison.design.tasks}
+    names = {task: table.title.split(":")[0] for task, table in tables.items()}
+    for task, table in tables.items():
+        page.heading(table.title, anchor=task)
+        if len(tables) > 1:
+            page.links("Other tasks:", {other: name for other, name in names.items() if other != task})
+        table.add_to(page)
         for name, figure, caption in figures_of(comparison, task):
             page.picture(plots.save(figure, folder / f"{task}_{name}.png", dpi=110), caption)
     page.heading("How this was made")

@@ -21,6 +21,7 @@ import rlfd_gym
 
 PACKAGES = ("gymnasium", "numba", "numpy", "piqp", "scipy")
 WITH_IMITATION = ("imitation", "seals", "stable-baselines3", "torch")
+OF_TASKS = ("icu-sepsis",)
 
 
 class ProvenanceError(ValueError):
@@ -28,10 +29,13 @@ class ProvenanceError(ValueError):
 
 
 @cache
-def versions(imitation: bool = True) -> dict[str, str]:
-    """Return the versions that numbers depend on; without imitation, only what all methods use."""
+def versions(imitation: bool = True, tasks: bool = True) -> dict[str, str]:
+    """Return the versions that numbers depend on.
+
+    Without `imitation` and without `tasks`, only what all methods use, and no task's data.
+    """
     found = {"rlfd_gym": rlfd_gym.__version__, "python": platform.python_version()}
-    for package in PACKAGES + (WITH_IMITATION if imitation else ()):
+    for package in PACKAGES + (WITH_IMITATION if imitation else ()) + (OF_TASKS if tasks else ()):
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found

@@ -4,8 +4,10 @@ A level is a number of demonstrations, or the exact occupancy. The columns of th
 measure `MAIN`. Every other measure has one column, and so does the time; these columns show the
 most informative level at which the method was run: the expert's exact occupancy, or else the
 largest number of demonstrations. The best number of each column is bold, unless several rows show
-the same; methods that have not solved their own problem, by their gap, do not compete. The
-reference rows come first. A policy is read as a mixture unless its row says "as mode".
+the same; methods that have not solved their own problem, by their gap, do not compete. In the
+columns of the levels a number is coloured if it is better or worse than the expert's by more than
+its interval, and by more than the digits that are shown. The reference rows come first. A policy is
+read as a mixture unless its row says "as mode".
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlfd_gym.compare.cells import Result, Row, level_key
 from rlfd_gym.compare.measures import MAIN, MEASURES, NOTHING, UNSOLVED, Measure
+from rlfd_gym.report.html import COLOURS, Report
 from rlfd_gym.report.html import Cell as PageCell
-from rlfd_gym.report.html import Report
 from rlfd_gym.report.tables import mean_and_margin
 
 if TYPE_CHECKING:
@@ -27,6 +29,15 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 WIDTH = 100
+KEY = (
+    PageCell("Bold", bold=True),
+    PageCell(": the best of its column; "),
+    PageCell("blue", tone="better"),
+    PageCell(": better than the expert, "),
+    PageCell("orange", tone="worse"),
+    PageCell(": worse, by more than the interval."),
+)
+EXPERT = "expert"  # the reference method that colours compare with
 AnyResult = TypeVar("AnyResult", bound=Result)
 
 
@@ -59,6 +70,7 @@ class Table:
         rows: its cells, some of them bold.
         reference: the numbers of the reference rows, which come first.
         notes: sentences to print below the table.
+        headline: what the table shows, in words, to print above it.
     """
 
     title: str
@@ -66,6 +78,7 @@ class Table:
     rows: tuple[tuple[PageCell, ...], ...]
     reference: tuple[int, ...]
     notes: tuple[str, ...] = ()
+    headline: str = ""
 
     def __str__(self) -> str:
         """Return the table as plain text, laid out as rich does for 100 columns, without rich.
@@ -80,8 +93,8 @@ class Table:
         if 0 < len(self.reference) < len(body):
             body.insert(len(self.reference), [""])
         table = ["", *head, f" {'-' * (_width(lines) - 2)}", *(line for row in body for line in row), ""]
-        notes = [line for note in self.notes for line in _wrapped(note)]
-        return "\n".join([*_wrapped(self.title), *table, *notes])
+        notes = [line for note in self._below() for line in _wrapped(note)]
+        return "\n".join([*_wrapped(self.title), *_wrapped(self.headline), *table, *notes])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Print the table with rich.
@@ -93,7 +106,11 @@ class Table:
         table = self._rich()
         width = console.measure(table, options=options.update_width(1000)).maximum
         yield Text(self.title, style="bold")
+        if self.headline:
+            yield Text(self.headline)
         yield table if width <= options.max_width else self._rich(narrow=True)
+        if self._is_coloured():
+            yield Text.assemble(*((part.text, _style(part)) for part in KEY))
         yield from map(Text, self.notes)  # a string would be read as markup
 
     def markdown(self) -> str:
@@ -105,13 +122,25 @@ class Table:
 
     def add_to(self, page: Report) -> Report:
         """Add the table to a page of HTML."""
+        if self.headline:
+            page.text(self.headline)
         page.table(self.header, self.rows, self.reference)
+        if self._is_coloured():
+            page.key(KEY)
         for note in self.notes:
             page.text(note)
         return page
 
     def _repr_html_(self) -> str:
         return "\n".join(self.add_to(Report("").text(self.title)).parts)
+
+    def _is_coloured(self) -> bool:
+        return any(cell.tone for row in self.rows for cell in row)
+
+    def _below(self) -> tuple[str, ...]:
+        """Return the key of the colours, if there are any, and the notes."""
+        key = ("".join(part.text for part in KEY),) if self._is_coloured() else ()
+        return key + self.notes
 
     def _rich(self, narrow: bool = False) -> RichTable:
         from rich import box
@@ -125,7 +154,7 @@ class Table:
         for number, row in enumerate(self.rows):
             style = "dim" if number in self.reference else ""
             texts = [cell.text.replace("±", "\n±") if narrow else cell.text for cell in row]
-            cells = [Text(text, style="bold" if cell.bold else "") for text, cell in zip(texts, row, strict=True)]
+            cells = [Text(text, style=_style(cell)) for text, cell in zip(texts, row, strict=True)]
             table.add_row(*cells, style=style, end_section=number + 1 == len(self.reference))
         return table
 
@@ -148,10 +177,17 @@ def last_level(results: Sequence[AnyResult]) -> dict[tuple[str, float | None, st
     return found
 
 
-def table_of(title: str, summaries: Sequence[Summary], levels: Sequence[int | str], notes: Sequence[str] = ()) -> Table:
+def table_of(
+    title: str,
+    summaries: Sequence[Summary],
+    levels: Sequence[int | str],
+    notes: Sequence[str] = (),
+    headline: str = "",
+) -> Table:
     """Return the table of one task."""
     shown = last_level(summaries)
     lasts = list(shown.values())
+    expert = next((last.measures.get(MAIN) for last in lasts if last.reference and last.method == EXPERT), None)
     found = {(s.method, s.alpha, s.reading, s.demonstrations): s for s in summaries}
     columns = [[PageCell(last.label) for last in lasts]]
     for level in levels:
@@ -160,7 +196,9 @@ def table_of(title: str, summaries: Sequence[Summary], levels: Sequence[int | st
             (last if level == levels[-1] else None) if last.reference else found.get((*key, level))
             for key, last in shown.items()
         ]
-        columns.append(_column(MEASURES[MAIN], at_level))
+        columns.append(
+            [_toned(cell, s, expert) for cell, s in zip(_column(MEASURES[MAIN], at_level), at_level, strict=True)]
+        )
     columns += [_column(measure, lasts) for name, measure in MEASURES.items() if name != MAIN]
     columns.append([PageCell("" if last.reference else _time(last.seconds)) for last in lasts])
     heads = [measure.title for name, measure in MEASURES.items() if name != MAIN]
@@ -170,6 +208,7 @@ def table_of(title: str, summaries: Sequence[Summary], levels: Sequence[int | st
         rows=tuple(zip(*columns, strict=True)),
         reference=tuple(k for k, last in enumerate(lasts) if last.reference),
         notes=tuple(notes),
+        headline=headline,
     )
 
 
@@ -198,6 +237,23 @@ def _column(measure: Measure, summaries: Sequence[Summary | None]) -> list[PageC
         margin = s.measures.get(f"{measure.name}_margin") if s is not None and measure.name == MAIN else None
         cells.append(PageCell(text + ("" if margin is None else f"±{measure.format(margin)}"), k == bold))
     return cells
+
+
+def _toned(cell: PageCell, summary: Summary | None, expert: float | None) -> PageCell:
+    """Colour a cell of the main measure that differs from the expert by more than its interval."""
+    mean = None if summary is None or summary.reference else summary.measures.get(MAIN)
+    if summary is None or mean is None or expert is None or math.isnan(mean):
+        return cell
+    margin = summary.measures.get(f"{MAIN}_margin") or 0.0
+    sign = -1.0 if MEASURES[MAIN].best == "highest" else 1.0
+    difference = sign * (mean - expert)
+    if abs(difference) <= margin or MEASURES[MAIN].format(mean) == MEASURES[MAIN].format(expert):
+        return cell
+    return replace(cell, tone="better" if difference < 0 else "worse")
+
+
+def _style(cell: PageCell) -> str:
+    return " ".join((["bold"] if cell.bold else []) + ([COLOURS[cell.tone]] if cell.tone else []))
 
 
 def _best(measure: Measure, summaries: Sequence[Summary | None], means: Sequence[float | None]) -> int | None:

@@ -15,13 +15,27 @@ are plus and minus the indicator of each cell, K = 2S: the hull is that of all c
 **Beliefs** say for which costs a method's policy has to be better than the expert to earn the
 measure "guaranteed": ranges of a few prices, which contain the truth. On the inventory they are in
 money. On the grids they say how bad an obstacle (a hole) may be and how good a goal.
+
+**ICU-Sepsis** (Choudhary, Gupta & Thomas 2024; the package icu-sepsis) was made by nobody here: its
+tables and its expert, the clinicians, are estimated from records of patients with sepsis. An
+action that is too rare to be estimated acts like the mean of the others of its state, so such
+actions are left out, and their share of the clinicians' policy is divided evenly among the others:
+no policy is lost, and no expected cost changes. The prior is the severity score SOFA, over its
+largest possible value 24, while a patient is treated, and 0 afterwards: it does not know that
+survival is the aim. The truth is -1 in each step after survival, so that the expected cost is
+minus γ times the expected discounted reward; without discount, the expected rewards of random
+treatment, clinicians and optimum are 0.78, 0.78 and 0.88, as the package says. The basis is the
+severity, death and minus survival; the belief states ranges of their prices.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -74,6 +88,9 @@ class Task:
         prior_varies: whether the prior is drawn, so that the seed matters.
         expert_cost: a description of the cost in the hull of the basis under which the expert is
             optimal, for the note below the table; empty if there is none.
+        default: whether the task is included when no tasks are named.
+        needs: the optional package that has the task's data, as it is imported; "" for none. The
+            version of the package is stored with the results.
     """
 
     name: str
@@ -81,6 +98,24 @@ class Task:
     make: Callable[[int], Instance] = field(repr=False)
     prior_varies: bool
     expert_cost: str = ""
+    default: bool = True
+    needs: str = ""
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package that the task needs is there."""
+        return not self.needs or find_spec(self.needs) is not None
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the task is included on this machine when no tasks are named."""
+        return self.default and self.installed
+
+    def require(self) -> None:
+        """Raise an error that says what to install, if the package that the task needs is missing."""
+        if not self.installed:
+            package = self.needs.replace("_", "-")
+            raise ImportError(f'the task {self.name} needs {package}: pip install "rlfd-gym[tasks]"', name=self.needs)
 
 
 def demonstrations_of(instance: Instance, number: int, seed: np.random.SeedSequence) -> list[Walk]:
@@ -143,6 +178,30 @@ def _frozen_lake(seed: int) -> Instance:
     return Instance(mdp, truth, expert, guess[mdp.pair_states], signed_cells(mdp), grid, belief)
 
 
+def _sepsis(seed: int) -> Instance:
+    return _read_sepsis()
+
+
+@cache
+def _read_sepsis() -> Instance:
+    """Make ICU-Sepsis; see the module's docstring. Reading its tables takes a second."""
+    with contextlib.redirect_stderr(io.StringIO()):  # the old gym, which the package imports, says that it is old
+        from icu_sepsis import ICUSepsisEnv
+    env = ICUSepsisEnv(inadmissible_action_strategy="raise_exception")
+    mdp = TabularMDP.from_env(env, discount=0.99)
+    death, survival = env.num_states - 3, env.num_states - 2  # the states before these are treated
+    policy = np.array(env.expert_policy, dtype=np.float64)
+    policy[death:] = 1.0 / env.num_actions
+    left_out = np.where(mdp.feasible, 0.0, policy).sum(axis=1) / mdp.feasible.sum(axis=1)
+    clinicians = mdp.pairs(policy + left_out[:, None], "expert_policy")
+    severity = np.where(np.arange(env.num_states) < death, env.sofa_scores / 24.0, 0.0)[mdp.pair_states]
+    ends = np.array([death, survival]) == mdp.pair_states[:, None]
+    features = np.column_stack([severity, ends])
+    belief = Prices.named(features, {"severity": (0, 0.5), "death": (0, 1), "survival": (-1, -0.5)})
+    basis = scale_basis(features * [1.0, 1.0, -1.0])
+    return Instance(mdp, 0.0 - ends[:, 1], mdp.occupancy_of(clinicians), severity, basis, belief=belief)
+
+
 TASKS = {
     task.name: task
     for task in (
@@ -164,6 +223,14 @@ TASKS = {
             "FrozenLake 4 x 4: 30% random moves, the prior knows the goal's column and half of the holes",
             _frozen_lake,
             prior_varies=True,
+        ),
+        Task(
+            "icu-sepsis",
+            "ICU-Sepsis, 716 states: the clinicians as estimated from records, the prior is the severity score",
+            _sepsis,
+            prior_varies=False,
+            default=False,  # a cell takes up to a minute
+            needs="icu_sepsis",
         ),
     )
 }

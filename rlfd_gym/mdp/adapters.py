@@ -1,4 +1,4 @@
-"""From an environment to its tables: rlfd_gym's own, Gymnasium's toy_text, seals' tabular models.
+"""From an environment to its tables: rlfd_gym's own, toy_text, seals' tabular models, ICU-Sepsis.
 
 Each reader turns an unwrapped environment into (mdp, cost), with cost = minus the expected reward
 of each pair. Environments are recognised by their attributes, so that no package is imported which
@@ -9,7 +9,11 @@ the user has not already loaded:
   state entered with `terminated` becomes absorbing at zero cost, whatever `P` lists for it
   (CliffWalking and Taxi list moves out of their terminal states that no episode can make);
 * seals models have `transition_matrix[s, a, s']`, `reward_matrix` over s, (s, a) or (s, a, s'),
-  and `initial_state_dist`.
+  and `initial_state_dist`;
+* ICU-Sepsis (package icu-sepsis) has `dynamics` with `tx_mat[s, a, s']`, `r_mat[s, a, s']`, `d_0` and
+  `admissible_actions`. What its `inadmissible_action_strategy` says of the other actions holds here
+  too: "mean" keeps them, "terminate" makes them lead to death, "raise_exception" leaves them out.
+  Death and survival are absorbing at zero cost.
 
 Wrappers are removed, not interpreted: a wrapper that changes rewards does not change the tables.
 Gymnasium's action and observation wrappers that give another number to an action or a state are
@@ -38,7 +42,7 @@ TIMES_ASKED = 8  # each number: a wrapper that changes one in four at random pas
 
 SUPPORTED = (
     "rlfd_gym environments, Gymnasium toy_text environments with a transition table `P` "
-    "(FrozenLake, CliffWalking, Taxi), seals tabular models, and wrapped or vectorised versions of these"
+    "(FrozenLake, CliffWalking, Taxi), seals tabular models, ICU-Sepsis, and wrapped or vectorised versions of these"
 )
 
 
@@ -73,6 +77,8 @@ def model_of_env(
         return _toy_text_model(base, discount, initial)
     if _has(base, "transition_matrix", "reward_matrix", "initial_state_dist"):
         return _seals_model(base, discount, initial)
+    if _has(base, "dynamics", "sofa_scores"):
+        return _sepsis_model(base, discount, initial)
     raise NotTabularError(f"env must be tabular, got {type(base).__name__}; supported are {SUPPORTED}")
 
 
@@ -274,6 +280,28 @@ def _seals_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple
     start = base.initial_state_dist if initial is None else initial
     with _of_env():
         return TabularMDP.from_dense(dense, start, discount=discount), -expected.reshape(-1)
+
+
+def _sepsis_model(base: Any, discount: float, initial: ArrayLike | None) -> tuple[TabularMDP, FloatArray]:
+    """Read the tables of ICU-Sepsis, whose last three states are death, survival and one after both."""
+    tables, rule = base.dynamics, getattr(base, "_inadmissible_action_strategy", "mean")
+    dense = _checks.numbers("env: tx_mat", tables["tx_mat"]).copy()
+    n_states, n_actions, _ = dense.shape
+    treated = n_states - 3
+    for state in range(treated, n_states):
+        dense[state] = np.eye(n_states)[state]
+    admissible = np.zeros((n_states, n_actions), dtype=bool)
+    for state, actions in enumerate(tables["admissible_actions"]):
+        admissible[state, actions] = True
+    if rule == "terminate":
+        dense[~admissible] = np.eye(n_states)[treated]
+    feasible = admissible if rule == "raise_exception" else np.ones_like(admissible)
+    reward = np.einsum("sap,sap->sa", dense, _checks.numbers("env: r_mat", tables["r_mat"]))
+    reward[treated:] = 0.0
+    start = tables["d_0"] if initial is None else initial
+    with _of_env():
+        mdp = TabularMDP.from_dense(dense, start, discount=discount, feasible=feasible)
+    return mdp, mdp.pairs(0.0 - reward, "env: r_mat").copy()
 
 
 def _has(obj: Any, *names: str) -> bool:

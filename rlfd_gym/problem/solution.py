@@ -31,6 +31,7 @@ METHODS = (
     "smd",
     "smd-hull",
     "irl-io",
+    "several-experts",
     "reweighted-l1",
     "lpal",
     "mwal",

@@ -1,19 +1,21 @@
 """A page of HTML that opens offline: text, tables and pictures, all in one file.
 
 The page has no scripts and loads nothing. Text is escaped; `Cell(text, bold=True)` makes the text
-of a cell bold.
+of a cell bold, `tone="better"` or `tone="worse"` colours it.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import Literal
 
 from rlfd_gym._files import write
 
+COLOURS = {"better": "#0b5cad", "worse": "#b34a00"}  # blue and orange, which the colour-blind tell apart
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
@@ -39,10 +41,12 @@ class Cell:
     Attributes:
         text: the text, which is escaped on the page.
         bold: whether the text is bold.
+        tone: what the colour of the text says, if anything.
     """
 
     text: str
     bold: bool = False
+    tone: Literal["", "better", "worse"] = ""
 
 
 @dataclass
@@ -61,9 +65,19 @@ class Report:
     title: str
     parts: list[str] = field(default_factory=list)
 
-    def heading(self, text: str) -> Report:
-        """Start a section."""
-        return self._add(f"<h2>{escape(text)}</h2>")
+    def heading(self, text: str, anchor: str = "") -> Report:
+        """Start a section, to which `links` can lead by its anchor."""
+        name = f' id="{escape(anchor)}"' if anchor else ""
+        return self._add(f"<h2{name}>{escape(text)}</h2>")
+
+    def links(self, before: str, anchors: Mapping[str, str]) -> Report:
+        """Add a line of links to sections of this page: {anchor: text}."""
+        listed = " · ".join(f'<a href="#{escape(name)}">{escape(text)}</a>' for name, text in anchors.items())
+        return self._add(f"<p>{escape(before)} {listed}</p>")
+
+    def key(self, parts: Sequence[Cell]) -> Report:
+        """Add a line that explains what bold and coloured text means, by examples of it."""
+        return self._add(f"<p>{''.join(map(_styled, parts))}</p>")
 
     def text(self, text: str) -> Report:
         """Add a paragraph."""
@@ -106,5 +120,9 @@ class Report:
 
 
 def _cell(cell: Cell | str) -> str:
-    text, bold = (cell.text, cell.bold) if isinstance(cell, Cell) else (cell, False)
-    return f"<td><b>{escape(text)}</b></td>" if bold else f"<td>{escape(text)}</td>"
+    return f"<td>{_styled(cell if isinstance(cell, Cell) else Cell(cell))}</td>"
+
+
+def _styled(cell: Cell) -> str:
+    text = f"<b>{escape(cell.text)}</b>" if cell.bold else escape(cell.text)
+    return f'<span style="color:{COLOURS[cell.tone]}">{text}</span>' if cell.tone else text

@@ -24,6 +24,24 @@ def test_a_cell_without_anything_random_is_run_for_one_seed():
     assert seeds["inventory", "rlfd-smd", "exact"] == seeds["inventory", "lpal", 1] == 3
 
 
+def test_methods_that_are_quick_are_run_for_more_seeds_from_five_on():
+    for seeds, expected in ((4, 4), (5, 20), (6, 24)):
+        design = compare.Design.of(
+            tasks=("inventory",), methods=("cloning", "irl-io"), seeds=seeds, demonstrations=(1,)
+        )
+        cells = design.cells()
+        assert sum(cell.method == "cloning" for cell in cells) == expected
+        assert sum(cell.method == "irl-io" for cell in cells) == seeds
+        assert all(map(design.has, cells))
+    larger = set(compare.Design.of(tasks=("inventory",), methods=("cloning",), seeds=3).with_added(seeds=5).cells())
+    assert set(compare.Design.of(tasks=("inventory",), methods=("cloning",), seeds=3).cells()) < larger
+
+
+def test_every_method_is_run_for_five_seeds_at_least():
+    assert all((method.most_seeds or 5) >= 5 for method in compare.METHODS.values())
+    assert not any(method.quick and method.most_seeds for method in compare.METHODS.values())
+
+
 def test_a_design_keeps_everything_once_and_in_order():
     # A row that is there twice would make its interval too narrow, and its seed must not depend on how 1 is written.
     twice = compare.Design.of(

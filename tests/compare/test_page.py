@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import escape
 
 import numpy as np
 import pytest
@@ -24,9 +25,13 @@ def test_a_written_comparison_has_its_summary_its_page_and_its_pictures(written)
         f"{t}_{n}.png" for t in SMALL["tasks"] for n in ("costs", "demonstrations", "learned", "policies")
     )
     assert page.count("<img ") == len(pictures)
-    assert not re.findall(r'(?:src|href)="(?!data:)', page)
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
+    for task in SMALL["tasks"]:
+        assert page.count(f'<h2 id="{task}">') == page.count(f'<a href="#{task}">') == 1  # each task links to the other
+        assert escape(result.table(task).headline) in page
     about = json.loads((out / "results.json").read_text())
     assert about["finished"]
+    assert about["tasks"]["windy"]["headline"] == result.table("windy").headline
     assert about["design"]["seeds"] == 2
     assert about["versions"]["numpy"] == np.__version__
     assert not list(out.rglob("*.tmp"))

@@ -61,7 +61,7 @@ def test_resuming_with_another_version_is_refused_and_relabels_nothing(stored, m
     folder, _ = stored
     before = (folder / "results.json").read_bytes()
     other = provenance.versions() | {"rlfd_gym": "0.2.0"}
-    monkeypatch.setattr(provenance, "versions", lambda imitation=True: other)
+    monkeypatch.setattr(provenance, "versions", lambda imitation=True, tasks=True: other)
     with pytest.raises(compare.ProvenanceError, match=r"rlfd_gym 0.1.0, here 0.2.0. Install the versions of the"):
         compare.run(out=folder, resume=True)
     assert (folder / "results.json").read_bytes() == before

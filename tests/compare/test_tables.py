@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -100,3 +101,29 @@ def test_what_a_table_says_is_no_markup(note):
     console = Console(width=200, file=io.StringIO(), color_system=None)
     console.print(table)
     assert console.file.getvalue().count(note) == 4
+
+
+def test_numbers_that_differ_from_the_expert_by_more_than_their_interval_are_coloured_and_there_is_a_key():
+    rows = [made_up("expert", -0.5, reference=True)]
+    for name, cost, margin in (("a", -0.6, 0.05), ("b", -0.4, 0.2), ("c", -0.4, None), ("d", -0.5001, None)):
+        row = made_up(name, cost)
+        rows.append(replace(row, measures=row.measures | {"true_cost_margin": margin}))
+    table = table_of("title", rows, ["exact"], headline="In words.")
+    assert {row[0].text: row[1].tone for row in table.rows} == {
+        "expert": "",
+        "a": "better",
+        "b": "",
+        "c": "worse",
+        "d": "",
+    }
+    key = "Bold: the best of its column; blue: better than the expert, orange: worse, by more than the interval."
+    assert str(table).splitlines()[1] == "In words."
+    assert key in str(table)
+    console = Console(width=200, file=io.StringIO(), color_system="truecolor", force_terminal=True)
+    console.print(table)
+    coloured = console.file.getvalue()
+    assert "\x1b[38;2;179;74;0m-0.400\x1b[0m" in coloured
+    assert "\x1b[38;2;11;92;173mblue\x1b[0m" in coloured
+    assert '<span style="color:#b34a00">-0.400</span>' in table._repr_html_()
+    assert table.markdown().count("blue") == 0
+    assert key not in str(table_of("title", rows[:1], ["exact"]))  # nothing is coloured

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import rlfd_gym
-from rlfd_gym import compare
+from rlfd_gym import TabularMDP, compare
 from rlfd_gym.compare.tasks import demonstrations_of
+
+TASKS = [
+    pytest.param(
+        name,
+        marks=[pytest.mark.slow, pytest.mark.skipif(not task.installed, reason=f"{task.needs} is not installed")]
+        if task.needs
+        else (),
+    )
+    for name, task in compare.TASKS.items()
+]
 
 
 def test_demonstrations_come_from_the_experts_occupancy():
@@ -19,7 +31,7 @@ def test_demonstrations_come_from_the_experts_occupancy():
     assert all(np.isin(task.mdp.pair_index(t.obs[:-1], t.acts), np.flatnonzero(task.expert)).all() for t in shown)
 
 
-@pytest.mark.parametrize("name", compare.TASKS)
+@pytest.mark.parametrize("name", TASKS)
 def test_a_tasks_expert_is_imperfect_and_its_costs_are_in_the_box(name):
     task = compare.TASKS[name].make(1)
     mdp = task.mdp
@@ -29,7 +41,7 @@ def test_a_tasks_expert_is_imperfect_and_its_costs_are_in_the_box(name):
     assert task.expert @ task.truth > mdp.optimal(task.truth).expected_cost + 0.01
 
 
-@pytest.mark.parametrize("name", compare.TASKS)
+@pytest.mark.parametrize("name", TASKS)
 def test_a_tasks_belief_holds_the_truth_possible_and_does_not_depend_on_the_seed(name):
     task, other = (compare.TASKS[name].make(seed) for seed in (0, 1))
     belief = task.belief
@@ -61,3 +73,50 @@ def test_with_the_truth_as_prior_and_growing_alpha_the_apprentice_approaches_the
     ]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] == pytest.approx(mdp.optimal(task.truth).expected_cost, abs=1e-4)
+
+
+def test_a_task_whose_package_is_missing_is_left_out_and_says_what_to_install_when_named(monkeypatch):
+    task = dataclasses.replace(compare.TASKS["icu-sepsis"], default=True, needs="no_such_package")
+    monkeypatch.setitem(compare.TASKS, "icu-sepsis", task)
+    assert compare.Design().tasks == ("inventory", "windy", "lake")
+    with pytest.raises(ImportError, match=r'task icu-sepsis needs no-such-package: pip install "rlfd-gym\[tasks\]"'):
+        compare.run(tasks=["icu-sepsis"])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the optimal value is only known to within")
+def test_the_clinicians_random_treatment_and_the_optimum_are_as_good_as_the_package_says():
+    if not compare.TASKS["icu-sepsis"].installed:
+        pytest.skip("icu_sepsis is not installed")
+    task = compare.TASKS["icu-sepsis"].make(0)
+    # Nearly without discount; the package's lengths are means over its sample of episodes.
+    mdp = TabularMDP(
+        task.mdp.transitions,
+        task.mdp.pair_states,
+        task.mdp.pair_actions,
+        task.mdp.initial,
+        1 - 1e-6,
+        task.mdp.n_actions,
+    )
+    treated = mdp.pair_states < mdp.n_states - 3
+    policies = mdp.uniform_policy(), task.mdp.policy_of(task.expert), mdp.optimal(task.truth).policy
+    survival = [-mdp.expected_cost(policy, task.truth) for policy in policies]
+    length = [mdp.occupancy_of(policy)[treated].sum() / (1 - mdp.discount) for policy in policies]
+    assert [round(share, 2) for share in survival] == [0.78, 0.78, 0.88]
+    np.testing.assert_allclose(length, [9.45, 9.22, 10.99], atol=0.05)
+    # In the task all three are discounted, and the optimum may be another policy.
+    rounded = [round(-task.mdp.expected_cost(policy, task.truth), 3) for policy in policies[:2]]
+    assert [*rounded, round(-task.ends[1], 3)] == [0.712, 0.715, 0.793]
+
+
+@pytest.mark.slow
+def test_leaving_rare_treatments_out_changes_no_expected_cost():
+    icu_sepsis = pytest.importorskip("icu_sepsis")
+    task, env = compare.TASKS["icu-sepsis"].make(0), icu_sepsis.ICUSepsisEnv()
+    whole, reward = TabularMDP.from_env(env, discount=0.99), rlfd_gym.cost_of_env(env)
+    assert (task.mdp.n_pairs, whole.n_pairs) == (2313, 716 * 25)
+    policy = np.array(env.expert_policy)
+    policy[-3:] = 1 / 25
+    theirs = whole.expected_cost(policy, reward) / (1 - whole.discount)
+    assert task.ends[0] == pytest.approx(0.99 * theirs, abs=1e-7)
+    assert task.ends[1] == pytest.approx(0.99 * whole.optimal(reward).expected_cost / (1 - whole.discount), abs=1e-7)

@@ -290,3 +290,36 @@ def test_a_class_is_not_an_environment():
 
     with pytest.raises(TypeError, match="got the class InventoryEnv; make one first"):
         TabularMDP.from_env(InventoryEnv)
+
+
+class TinyWard:
+    """Two states of treatment, then death, survival and the state after both, laid out as in ICU-Sepsis."""
+
+    sofa_scores = np.array([4.0, 9.0, 0.0, 0.0, 0.0])
+
+    def __init__(self, rule):
+        self._inadmissible_action_strategy = rule
+        tx = np.zeros((5, 2, 5))
+        tx[0, 0], tx[0, 1] = [0, 0.5, 0, 0.5, 0], [0, 0.5, 0, 0.5, 0]  # the second is not admissible
+        tx[1, 0], tx[1, 1] = [0.5, 0, 0.5, 0, 0], [0, 0, 0.25, 0.75, 0]
+        tx[2:, :, 4] = 1.0
+        r = np.zeros((5, 2, 5))
+        r[:, :, 3] = 1.0
+        admissible = [[0], [0, 1], [0, 1], [0, 1], [0, 1]]
+        self.dynamics = {"tx_mat": tx, "r_mat": r, "d_0": np.array([1.0, 0, 0, 0, 0]), "admissible_actions": admissible}
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_pairs", "cost"), [("mean", 10, -0.5), ("terminate", 10, 0.0), ("raise_exception", 9, None)]
+)
+def test_the_tables_of_icu_sepsis_treat_rare_actions_as_the_environment_does(rule, n_pairs, cost):
+    env = TinyWard(rule)
+    mdp, costs = rlfd_gym.TabularMDP.from_env(env, discount=0.5), rlfd_gym.cost_of_env(env)
+    assert mdp.n_pairs == n_pairs
+    assert costs[mdp.pair_index(0, 0)] == -0.5
+    assert costs[mdp.pair_index(1, 1)] == -0.75
+    assert not costs[mdp.pair_states >= 2].any()
+    np.testing.assert_array_equal(mdp.transitions.toarray()[mdp.pair_states == 3], [[0, 0, 0, 1, 0]] * 2)  # it stays
+    if cost is not None:
+        assert costs[mdp.pair_index(0, 1)] == cost
+        assert mdp.transitions.toarray()[mdp.pair_index(0, 1), 2] == (rule == "terminate")

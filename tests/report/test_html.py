@@ -13,3 +13,13 @@ def test_the_page_escapes_text_and_embeds_pictures(tmp_path):
         assert expected in text
     for unwanted in ("<script>", "http"):
         assert unwanted not in text
+
+
+def test_links_lead_to_headings_and_colours_have_a_key():
+    page = Report("A page").links("See", {"b & c": "<here>"}).heading("There", anchor="b & c")
+    page.key([Cell("good", tone="better"), Cell(" & "), Cell("bad", bold=True, tone="worse")])
+    assert page.parts[0] == '<p>See <a href="#b &amp; c">&lt;here&gt;</a></p>'
+    assert page.parts[1] == '<h2 id="b &amp; c">There</h2>'
+    assert page.parts[2] == (
+        '<p><span style="color:#0b5cad">good</span> &amp; <span style="color:#b34a00"><b>bad</b></span></p>'
+    )
