@@ -92,9 +92,7 @@ def drex(
     )
 
 
-def objective(
-    cost: FloatArray, differences: FloatArray, prior: FloatArray, alpha: float
-) -> tuple[float, FloatArray]:
+def objective(cost: FloatArray, differences: FloatArray, prior: FloatArray, alpha: float) -> tuple[float, FloatArray]:
     """Return the objective of the module's docstring and its gradient.
 
     The rows of `differences` are μ_ε - μ_ε' for ε < ε'.

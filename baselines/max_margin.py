@@ -37,7 +37,7 @@ one has 0.
 
 Ratliff, Bagnell and Zinkevich, "Maximum margin planning", ICML 2006. For inverse optimisation,
 Zattoni Scroccaro, Atasoy and Mohajerin Esfahani, "Learning in inverse optimization: incenter cost,
-augmented suboptimality loss, and algorithms", Operations Research 2025.
+augmented suboptimality loss, and algorithms", arXiv:2305.07730.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def max_margin(
     c = sp.eye_array(n, format="csr") if basis is None else sp.csr_array(check_basis(basis, n, box=False))
     size = c.shape[1]
     weight = _checks.number("regularisation", regularisation, 0.0, np.inf, open_ends=True)
-    penalty = _hamming_loss(mdp, mu_e) if loss is None else mdp.pairs(loss, "loss")
+    penalty = hamming_loss(mdp, mu_e) if loss is None else mdp.pairs(loss, "loss")
     centre = np.zeros(size) if mean is None else _checks.finite_vector("mean", mean, size, "weight (column of basis)")
     guess = np.zeros(n) if prior is None else mdp.pairs(prior, "prior")
 
@@ -137,7 +137,12 @@ def max_margin(
     )
 
 
-def _hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
-    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states without mass."""
+def hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
+    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states without mass.
+
+    >>> mdp = TabularMDP([[1.0], [1.0]], [0, 0], [0, 1], initial=None, discount=0.5)
+    >>> hamming_loss(mdp, np.array([0.8, 0.2])).tolist()
+    [0.0, 0.75]
+    """
     top = mdp.max_by_state(mu_e)[mdp.pair_states]
     return np.where(top > 0, 1.0 - mu_e / np.where(top > 0, top, 1.0), 1.0)

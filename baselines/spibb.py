@@ -8,8 +8,9 @@ it keeps the expert's probability. Among the other pairs of its state, the remai
 
 goes to the one that is best for the prior ĉ, by policy iteration in the tables, which may have been
 estimated from the same log (`rlfd_gym.read_log`). This is Π_b-SPIBB of the paper. N∧ = 0 is
-planning with the prior alone, and N∧ above all counts is the expert. It is the natural rival where
-there is only a log: it asks how often something was tried, RLfD how far the prior can be trusted.
+planning with the prior alone, and N∧ above all counts is the expert, as far as it is known. It is
+the natural rival where there is only a log: it asks how often something was tried, RLfD how far
+the prior can be trusted.
 
 **As an MDP.** The policies that keep the bootstrapped probabilities are those of another MDP in
 which state s offers its pairs with N ≥ N∧, or a single action if there are none, and a pair has the
@@ -21,7 +22,10 @@ likewise for P. Planning in it gives the best such policy, with proven bounds.
 
 **Counts** are those of the demonstrations. For an occupancy they are `n_decisions` times μ_E; an
 exact one, known without sampling, has infinitely many of them, and then all pairs that the expert
-takes at all are free. In states where the expert never was, π_E is uniform.
+takes at all are free.
+
+**States where the expert never was** have no probability to keep: the paper knows its baseline
+everywhere, demonstrations do not. The prior alone decides there.
 
 Laroche, Trichelair and Tachet des Combes, "Safe policy improvement with baseline bootstrapping",
 ICML 2019.
@@ -76,7 +80,9 @@ def spibb(
     mu_e, counts = _counted(mdp, expert, n_decisions)
     c = mdp.pairs(prior, "prior")
     least = _checks.number("min_count", min_count, 0.0)
-    policy, kept = mdp.policy_of(mu_e), counts < least
+    policy = mdp.policy_of(mu_e)
+    seen = mdp.sum_by_state((counts > 0).astype(float)) > 0
+    kept = (counts < least) & seen[mdp.pair_states]
     plan, choice = _best_free(mdp, c, policy, kept)
     chosen = np.where(kept, policy, 0.0)
     np.add.at(chosen, choice, (1 - mdp.sum_by_state(chosen))[mdp.pair_states[choice]])
