@@ -180,5 +180,7 @@ def _solve(
 def _capped(weights: FloatArray, caps: FloatArray) -> FloatArray:
     """Return the multipliers as a distribution below the caps, which rounding may have violated."""
     q = np.clip(weights, 0.0, caps)
-    missing = 1 - q.sum()
-    return np.asarray(q + missing * (caps - q) / (caps - q).sum() if missing > 0 else q / q.sum())
+    missing, room = 1 - q.sum(), caps - q
+    if missing <= 0:
+        return np.asarray(q / q.sum())
+    return np.asarray(q + room * min(1.0, missing / max(room.sum(), np.finfo(float).tiny)))
