@@ -67,8 +67,8 @@ def broil(
     Args:
         mdp: the environment's tables.
         expert: the expert's occupancy over pairs, or demonstrations.
-        prior: ĉ, a cost over pairs, around which costs are drawn if `costs` is not given.
-        costs: the samples, one row each, over pairs.
+        prior: ĉ, a cost over pairs, around which costs are drawn and clipped to [-1, 1].
+        costs: the samples, one row each, over pairs; instead of `prior`.
         weights: p, the probabilities of the samples; `None` if they are equally likely.
         trade_off: λ, from 0 (the risk alone) to 1 (the mean alone).
         tail: δ in [0, 1): the risk is the mean loss of the worst share 1-δ.
@@ -94,9 +94,10 @@ def broil(
     level = _checks.number("tail", tail, 0.0, 1.0)
     if level == 1.0:
         raise ValueError("tail must be less than 1; above 1 minus the least weight, the risk is the largest loss")
+    if (costs is None) == (prior is None):
+        raise ValueError("prior, costs: give one of them, a cost to draw around or samples")
     if costs is None:
-        if prior is None:
-            raise ValueError("prior, costs: give one of them, a cost to draw around or samples")
+        assert prior is not None
         samples = _drawn(mdp.pairs(prior, "prior"), prior_spread, n_samples, seed)
     else:
         samples = _given(mdp, costs)

@@ -59,7 +59,7 @@ def spibb(
         min_count: N∧, how often a pair must have been seen to be free. The authors try 5 to 100 on
             a gridworld of 25 states.
         n_decisions: how many decisions an occupancy was estimated from; `None` if it is exact.
-            Demonstrations are counted, and it is not used.
+            Demonstrations are counted, and do not take it.
 
     Returns:
         A solution whose cost is the prior, with bounds of its expected cost among all policies
@@ -107,6 +107,8 @@ def _counted(mdp: TabularMDP, expert: Any, n_decisions: float | None) -> tuple[F
         return mu_e, mu_e * _checks.number("n_decisions", n_decisions, 0.0, np.inf, open_ends=True)
     read = read_demonstrations(expert)
     counts = np.bincount(demonstrated_pairs(read, mdp), minlength=mdp.n_pairs).astype(float)
+    if n_decisions is not None:
+        raise ValueError("n_decisions goes with an occupancy; these demonstrations are counted")
     return estimate_occupancy(read, mdp), counts
 
 

@@ -24,6 +24,7 @@ UNIFORM = "None means uniform"
 DEFAULT = "None means the default"
 LATER = "`set_demonstrations` may come later, as in imitation"
 AFFINE = "an affine map of any shape of numbers"
+LENGTHS = ("one_too_few", "one_too_many", "twice")
 SHAPE = {label: AFFINE for label in ("a number", "one too few", "one too many", "twice", "two axes more")}
 NOTHING = {label: "no costs give no costs" for label in ("empty", "an empty list")}
 
@@ -517,7 +518,13 @@ def calls() -> dict[str, Call]:
         ),
         "baselines.majority": at(baselines.majority, mdp=mdp_, expert=expert_),
         "baselines.mixture": at(
-            baselines.mixture, {}, "it has no bounds", mdp=mdp_, expert=expert_, prior=arg(prior, bad.numbers), share=share
+            baselines.mixture,
+            {},
+            "it has no bounds",
+            mdp=mdp_,
+            expert=expert_,
+            prior=arg(prior, bad.numbers),
+            share=share,
         ),
         "baselines.spibb": at(
             baselines.spibb,
@@ -533,10 +540,11 @@ def calls() -> dict[str, Call]:
             expert=expert_,
             prior=arg(prior, bad.numbers, None_="zero"),
             alpha=weight,
-            noise_levels=arg(np.array([0.0, 0.5, 1.0]), levels_of_noise),
+            noise_levels=arg(np.array([0.0, 0.5, 1.0]), bad.numbers, **dict.fromkeys(LENGTHS, "any number of levels")),
         ),
         "baselines.broil": at(
             baselines.broil,
+            {"costs": "tried below"},
             mdp=mdp_,
             expert=expert_,
             prior=arg(prior, bad.numbers),
@@ -547,12 +555,12 @@ def calls() -> dict[str, Call]:
             n_samples=arg(5, bad.integer(0, -1), called="(n_samples|weights)"),
             seed=seed,
         ),
-        "baselines.broil (samples)": at(
+        "baselines.broil, samples": at(
             baselines.broil,
-            {name: "as above" for name in ("prior", "weights", "trade_off", "tail", "prior_spread", "n_samples", "seed")},
+            dict.fromkeys(("prior", "weights", "trade_off", "tail", "prior_spread", "n_samples", "seed"), "above"),
             mdp=mdp_,
             expert=expert_,
-            costs=arg(np.array([cost, prior]), bad.numbers),
+            costs=arg(np.array([cost, prior]), bad.numbers, **dict.fromkeys(LENGTHS, "any number of samples")),
         ),
         "baselines.mwal": at(baselines.mwal, mdp=mdp_, expert=expert_, basis=basis_, n_iterations=count),
         "baselines.projection": at(

@@ -150,6 +150,8 @@ def test_spibb_counts_demonstrations():
     with rlfd_gym.collected_warnings():
         solution = spibb(mdp, [walk], [1.0, 0.0, -1.0], min_count=2)
         expert = mdp.policy_of(rlfd_gym.occupancy_from_demonstrations([walk], mdp))
+        with pytest.raises(ValueError, match="n_decisions goes with an occupancy"):
+            spibb(mdp, [walk], [1.0, 0.0, -1.0], n_decisions=4)
     np.testing.assert_array_equal(solution.stats["bootstrapped"], [True, False, True])
     np.testing.assert_allclose(solution.policy, expert)
 
@@ -221,6 +223,8 @@ def test_broil_refuses_what_it_cannot_use():
     mdp, expert = problem.mdp, problem.expert
     with pytest.raises(ValueError, match="prior, costs: give one of them"):
         broil(mdp, expert)
+    with pytest.raises(ValueError, match="prior, costs: give one of them"):
+        broil(mdp, expert, problem.prior, costs=[problem.prior])
     with pytest.raises(ValueError, match="tail must be less than 1"):
         broil(mdp, expert, problem.prior, tail=1.0)
     with pytest.raises(ValueError, match=r"costs has shape \(3,\), expected \(n_samples, "):
