@@ -70,7 +70,7 @@ def lpal(mdp: TabularMDP, expert: Any, basis: ArrayLike) -> Solution:
     n, k = c.shape
     result = solve_lp(
         np.append(np.zeros(n), 1.0),
-        A_ub=np.hstack([c.T, -np.ones((k, 1))]),
+        A_ub=sp.hstack([sp.csr_array(c.T), -np.ones((k, 1))]),
         b_ub=c.T @ mu_e,
         A_eq=sp.hstack([mdp.flow_matrix(), sp.csr_array((mdp.n_states, 1))]),
         b_eq=mdp.initial,

@@ -7,9 +7,17 @@ the expert a pair is, the program is
     min over w   λ/2 ‖w - ŵ‖² + <Cw, μ_E> - min over μ ∈ F of <Cw - loss, μ>.
 
 All after the first term is a hinge: it is zero once the expert is cheaper than each μ by
-<loss, μ>. The mean ŵ is zero in the paper. With identity features (no basis: a cost for each
-pair), no loss and ŵ = ĉ, this is IO-AL_α with λ = 2α, as long as the box that IO-AL_α puts on the
-cost is slack and μ_E is the occupancy of a policy.
+<loss, μ>. The mean ŵ is zero in the paper.
+
+**With a prior** ĉ, a cost over pairs, the cost is ĉ + Cw and w stays near zero. Without a basis,
+where each pair has a cost of its own, this is ŵ = ĉ, and the program reads
+
+    min over c   α ‖c - ĉ‖² + <c, μ_E> - min over μ ∈ F of <c - loss, μ>,      α = λ/2,
+
+which is RLfD_α without its box, and with the loss in the inner minimum. This is the augmented
+suboptimality loss of inverse optimisation with the prior as its regulariser. With no loss it is
+RLfD_α itself (IO-AL_α of the paper), as long as the box is slack and μ_E is the occupancy of a
+policy.
 
 The paper descends along the subgradient λ(w - ŵ) + Cᵀ(μ_E - μ*), where μ* is optimal for
 Cw - loss. In tables the program is a sparse quadratic one, which PIQP solves to its end:
@@ -27,7 +35,9 @@ gives the lower bound, with d = μ_E - μ for any μ ∈ F,
 expert visits, and 1 in the others. An action that is never taken has the loss 1, the most frequent
 one has 0.
 
-Ratliff, Bagnell and Zinkevich, "Maximum margin planning", ICML 2006.
+Ratliff, Bagnell and Zinkevich, "Maximum margin planning", ICML 2006. For inverse optimisation,
+Zattoni Scroccaro, Atasoy and Mohajerin Esfahani, "Learning in inverse optimization: incenter cost,
+augmented suboptimality loss, and algorithms", arXiv:2305.07730.
 """
 
 from __future__ import annotations
@@ -55,6 +65,7 @@ def max_margin(
     regularisation: float = 0.01,
     loss: ArrayLike | None = None,
     mean: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
 ) -> Solution:
     """Learn a cost by maximum margin planning, and plan with it.
 
@@ -67,10 +78,11 @@ def max_margin(
             zeros for none.
         mean: ŵ, the weights to stay near, of length K (n_pairs without a basis); `None` means
             zero.
+        prior: ĉ, a cost over pairs that the learned cost stays near: it is ĉ + Cw.
 
     Returns:
         A solution whose policy is optimal for the learned cost, without the loss. It has a
-        `mixture` only with a basis. `upper` and `lower` bound the objective, and
+        `mixture` w only with a basis. `upper` and `lower` bound the objective, and
         `stats["adversary"]` is the multiplier μ, an occupancy.
 
     Example:
@@ -87,13 +99,13 @@ def max_margin(
     c = sp.eye_array(n, format="csr") if basis is None else sp.csr_array(check_basis(basis, n, box=False))
     size = c.shape[1]
     weight = _checks.number("regularisation", regularisation, 0.0, np.inf, open_ends=True)
-    penalty = (
-        _hamming_loss(mdp, np.where(seen[mdp.pair_states], mu_e, 0.0)) if loss is None else mdp.pairs(loss, "loss")
-    )
+    seen_mass = np.where(seen[mdp.pair_states], mu_e, 0.0)
+    penalty = hamming_loss(mdp, seen_mass) if loss is None else mdp.pairs(loss, "loss")
     centre = np.zeros(size) if mean is None else _checks.finite_vector("mean", mean, size, "weight (column of basis)")
+    guess = np.zeros(n) if prior is None else mdp.pairs(prior, "prior")
 
     # The program in v = w - ŵ, times n because the multipliers are of the order 1/n.
-    offset = c @ centre
+    offset = guess + c @ centre
     result = solve_qp(
         n * np.concatenate([np.full(size, weight), np.zeros(mdp.n_states)]),
         n * np.concatenate([c.T @ mu_e, -mdp.initial]),
@@ -106,7 +118,7 @@ def max_margin(
     weights = centre + result.x[:size]
     # The multiplier μ, the plan for the learned cost, and what the bounds need.
     adversary = mdp.occupancy_of(mdp.policy_of(np.maximum(result.z[:n], 0.0)))
-    cost = c @ weights
+    cost = guess + c @ weights
     plan = mdp.optimal(cost)
     hardest = mdp.optimal(cost - penalty)
     d = mu_e - adversary
@@ -126,7 +138,12 @@ def max_margin(
     )
 
 
-def _hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
-    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states where the expert was not seen."""
+def hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
+    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states where the expert was not seen.
+
+    >>> mdp = TabularMDP([[1.0], [1.0]], [0, 0], [0, 1], initial=None, discount=0.5)
+    >>> hamming_loss(mdp, np.array([0.8, 0.2])).tolist()
+    [0.0, 0.75]
+    """
     top = mdp.max_by_state(mu_e)[mdp.pair_states]
     return np.where(top > 0, 1.0 - mu_e / np.where(top > 0, top, 1.0), 1.0)

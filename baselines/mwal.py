@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym.baselines._expert import expert_occupancy
+from rlfd_gym.baselines._planning import Planner
 from rlfd_gym.baselines.lpal import hull_solution
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.tables import TabularMDP
@@ -62,10 +63,11 @@ def mwal(mdp: TabularMDP, expert: Any, basis: ArrayLike, *, n_iterations: int = 
     log_beta = -np.log1p(np.sqrt(2 * rate))
     target = c.T @ mu_e
     log_weights, total, mean = np.zeros(c.shape[1]), np.zeros(c.shape[1]), np.zeros(mdp.n_pairs)
+    planner = Planner(mdp)
     for _ in range(steps):
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
-        occupancy = mdp.optimal(c @ weights).occupancy
+        occupancy, _ = planner.plan(c @ weights)
         total += weights / steps
         mean += occupancy / steps
         log_weights += log_beta * (2 + target - c.T @ occupancy) / 4

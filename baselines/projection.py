@@ -39,6 +39,7 @@ from scipy.optimize import nnls
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.baselines._expert import expert_occupancy
+from rlfd_gym.baselines._planning import Planner
 from rlfd_gym.beliefs.basis import check_basis
 from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.mdp.tables import TabularMDP
@@ -79,6 +80,7 @@ def projection(
     target = c.T @ mu_e
     found = [mdp.occupancy_of(mdp.uniform_policy())]
     nearest, weights, lower = c.T @ found[0], np.zeros(c.shape[1]), 0.0
+    planner = Planner(mdp)
     while len(found) <= limit:
         away = nearest - target
         distance = float(np.linalg.norm(away))
@@ -86,11 +88,11 @@ def projection(
             break
         # ŵ, an optimal occupancy for Cŵ, and the lower bound that it proves.
         weights = away / distance
-        plan = mdp.optimal(c @ weights)
-        found.append(plan.occupancy)
-        lower = max(lower, plan.expected_cost - plan.value_error - float(weights @ target))
+        occupancy, least = planner.plan(c @ weights)
+        found.append(occupancy)
+        lower = max(lower, least - float(weights @ target))
         # ψ̄ moves to the point nearest to ψ_E on the segment.
-        towards = c.T @ plan.occupancy - nearest
+        towards = c.T @ occupancy - nearest
         if (length := float(towards @ towards)) > 0:
             nearest = nearest + min(1.0, max(0.0, float(-away @ towards) / length)) * towards
 

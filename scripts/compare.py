@@ -1,6 +1,6 @@
 """Compare RLfD and other methods that learn from imperfect experts.
 
-    python scripts/compare.py                                # the default tasks, minutes
+    python scripts/compare.py                                # all tasks, under three minutes
     python scripts/compare.py --quick                        # seconds
     python scripts/compare.py --list                         # tasks and methods
     python scripts/compare.py --tasks icu-sepsis --methods rlfd-ranges,lpal,cloning --demonstrations exact
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,17 @@ from rlfd_gym import compare
 from rlfd_gym.report import check_folder, run_script
 
 QUICK: dict[str, Any] = {
-    "methods": ["rlfd-exact", "rlfd-ranges", "rlfd-smd", "irl-io", "lpal", "max-margin", "lp-irl", "cloning"],
+    "methods": [
+        "rlfd-exact",
+        "rlfd-ranges",
+        "rlfd-smd",
+        "irl-io",
+        "lpal",
+        "max-margin",
+        "lp-irl",
+        "cloning",
+        "majority",
+    ],
     "seeds": 2,
     "demonstrations": [10, "exact"],
     "alphas": [0.1],
@@ -40,10 +51,7 @@ def main() -> int:
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
     if options.list:
-        for title, registry in (("tasks", compare.TASKS), ("methods", compare.METHODS)):
-            console.print(f"{title}:")
-            for name, entry in registry.items():
-                console.print(f"  {name:<16}{entry.title}" + ("" if entry.default else " (if named)"))
+        console.print(listing())
         return 0
     names = ("tasks", "methods", "seeds", "demonstrations", "alphas", "readings", "iterations", "runs")
     chosen = (QUICK if options.quick else {}) | {n: v for n in names if (v := getattr(options, n)) is not None}
@@ -64,6 +72,16 @@ def main() -> int:
     console.print(compare.legend(), style="dim")
     print(f"\nreport: {out / 'report.html'}")
     return 0
+
+
+def listing() -> str:
+    """Return the tasks and the methods, with what each method does and how it is set."""
+    lines = ["tasks:", *(f"  {name:<18}{task.title}" for name, task in compare.TASKS.items()), "methods:"]
+    for name, method in compare.METHODS.items():
+        lines.append(f"  {name:<18}{method.title}" + ("" if method.default else " (if named)"))
+        for text in (method.explanation, method.setting):
+            lines += textwrap.wrap(text, 98, initial_indent=" " * 20, subsequent_indent=" " * 20)
+    return "\n".join(lines)
 
 
 def argument_parser() -> argparse.ArgumentParser:

@@ -35,6 +35,7 @@ from rlfd_gym import (
     select_alpha,
     solve_exact,
 )
+from rlfd_gym.baselines import majority, mixture
 from rlfd_gym.report import check_folder, mean_and_margin, plots, run_script, write, write_csv
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ NOISE = 0.3
 TAIL = 1e-3  # trajectories continue until only this much of the discounted mass is left
 FIXED = 0.1
 RULES = ("regret-budget:0.05", "regret-budget, told", "discrepancy", "l-curve")
-REFERENCES = ("fixed 0.1", "imitate", "prior alone")
+REFERENCES = ("fixed 0.1", "imitate", "prior alone", "majority", "mixture")
 BEST = "best in hindsight"
-COLOURS = dict(zip((*RULES, *REFERENCES), plots.SEQUENCE, strict=False))
+COLOURS = dict(zip((*RULES, *REFERENCES), (*plots.SEQUENCE, "#8c564b"), strict=False))
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,12 @@ def study(environment: str, expert: str, prior: str, demonstrations: int, seed: 
 
     found = [outcome(rule, answer.alpha, answer.solution.policy) for rule, answer in answers.items()]
     found.append(outcome("fixed 0.1", FIXED, solve_exact(fixed).policy))
+    # These need no alpha, and so are no candidates for the best one in hindsight.
+    others = {"majority": majority(mdp, occupancy), "mixture": mixture(mdp, occupancy, guess)}
+    rivals = [outcome(name, float("nan"), rival.policy) for name, rival in others.items()]
     along = [outcome(BEST, point.alpha, point.policy) for point in path]
     best = min([*along, *found], key=lambda one: one.loss)
-    return [*found, replace(best, rule=BEST)]
+    return [*found, *rivals, replace(best, rule=BEST)]
 
 
 def expert_policy(mdp: TabularMDP, truth: np.ndarray, kind: str, seed: int) -> np.ndarray:
@@ -223,7 +227,7 @@ def report(outcomes: list[Outcome]) -> str:
         seeds=seeds,
         noise=f"{NOISE:.0%}",
         table="\n".join(lines),
-        verdicts="\n".join(verdict(outcomes, rule) for rule in (*RULES, "imitate", "prior alone")),
+        verdicts="\n".join(verdict(outcomes, rule) for rule in (*RULES, *REFERENCES[1:])),
     )
 
 
@@ -266,17 +270,17 @@ def figure(outcomes: list[Outcome], numbers: Sequence[int]) -> Figure:
                 ends.append(interval(mine, rule, BEST))
             means, halves = 100 * np.array(ends).T
             axis.errorbar(
-                places + 0.06 * (k - 3), means, halves, color=COLOURS[rule], label=rule, marker="o", markersize=3,
+                places + 0.06 * (k - 4), means, halves, color=COLOURS[rule], label=rule, marker="o", markersize=3,
                 linewidth=1.2, linestyle="-" if rule in RULES else ":", elinewidth=0.8,
             )  # fmt: skip
         axis.set_title(f"{environment}, {prior} prior")
         axis.set_xticks(places, [str(number) if number else "exact" for number in numbers])
-        axis.set_ylim(bottom=0)
+        axis.axhline(0.0, color="black", linewidth=0.6)  # below it, a rival that needs no alpha beats every alpha
     for axis in axes[-1]:
         axis.set_xlabel("demonstrations")
     for axis in axes[:, 0]:
         axis.set_ylabel("loss behind hindsight (%)")
-    plots.legend_below(figure, columns=4)
+    plots.legend_below(figure, columns=5)
     return figure
 
 
@@ -296,6 +300,8 @@ of demonstrations, each combination with {seeds} seeds. This page is written by
   as its budget; "discrepancy" has `occupancy_noise`, and 0 for an exact occupancy.
 - For comparison: the best α of the path in hindsight, which nobody can choose without the truth; α = 0.1, the paper's;
   the lowest α of the path, which imitates; and the highest, where the prior alone decides.
+- Without any α: *majority*, the expert's most frequent action in each state; and *mixture*, half of the expert's
+  occupancy and half of the prior's plan.
 
 Loss of the apprentice under the true cost, in per cent: 0 is the optimal policy, 100 one that acts at random. Means
 with 95% intervals over seeds.
@@ -308,7 +314,8 @@ Differences in loss, in percentage points (less is better):
 
 ![Loss behind the best in hindsight](choosing_alpha.png)
 
-Means over the three experts; bars are 95% intervals over seeds, cut at zero. The panels have their own scales.
+Means over the three experts; bars are 95% intervals over seeds. Below zero, a rival that needs no α is better than
+every α of the path. The panels have their own scales.
 """
 
 

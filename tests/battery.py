@@ -31,6 +31,7 @@ DOCUMENTED = (
     "the projected cost tells",
     "exact: ",
     "irl-io: ",
+    "MCE-IRL misses a feature",
 )
 """How the library's own warnings begin, which go with an answer."""
 SECONDS = 20  # a call that takes longer than this hangs

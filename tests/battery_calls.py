@@ -25,6 +25,7 @@ UNIFORM = "None means uniform"
 DEFAULT = "None means the default"
 LATER = "`set_demonstrations` may come later, as in imitation"
 AFFINE = "an affine map of any shape of numbers"
+LENGTHS = ("one_too_few", "one_too_many", "twice")
 SHAPE = {label: AFFINE for label in ("a number", "one too few", "one too many", "twice", "two axes more")}
 NOTHING = {label: "no costs give no costs" for label in ("empty", "an empty list")}
 
@@ -557,6 +558,62 @@ def calls() -> dict[str, Call]:
             regularisation=arg(0.1, bad.number(0.0, -0.1)),
             loss=arg(cost, bad.numbers, None_="the default loss"),
             mean=arg([0.0, 0.1], bad.numbers, None_="zero"),
+            prior=arg(prior, bad.numbers, None_="zero"),
+        ),
+        "baselines.mce_irl": at(
+            baselines.mce_irl,
+            mdp=mdp_,
+            expert=expert_,
+            basis=arg(basis, bad.numbers, None_="a cost for each state"),
+            n_iterations=count,
+            tolerance=arg(0.1, bad.number(-1.0)),
+            regularisation=arg(1e-3, bad.number(0.0, -1.0)),
+        ),
+        "baselines.majority": at(baselines.majority, mdp=mdp_, expert=expert_),
+        "baselines.mixture": at(
+            baselines.mixture,
+            {},
+            "it has no bounds",
+            mdp=mdp_,
+            expert=expert_,
+            prior=arg(prior, bad.numbers),
+            share=share,
+        ),
+        "baselines.spibb": at(
+            baselines.spibb,
+            mdp=mdp_,
+            expert=expert_,
+            prior=arg(prior, bad.numbers),
+            min_count=arg(2.0, bad.number(-0.1)),
+            n_decisions=arg(10.0, bad.number(0.0, -1.0), None_="the occupancy is exact"),
+        ),
+        "baselines.drex": at(
+            baselines.drex,
+            mdp=mdp_,
+            expert=expert_,
+            prior=arg(prior, bad.numbers, None_="zero"),
+            alpha=weight,
+            noise_levels=arg(np.array([0.0, 0.5, 1.0]), bad.numbers, **dict.fromkeys(LENGTHS, "any number of levels")),
+        ),
+        "baselines.broil": at(
+            baselines.broil,
+            {"costs": "tried below"},
+            mdp=mdp_,
+            expert=expert_,
+            prior=arg(prior, bad.numbers),
+            weights=arg(np.full(5, 0.2), bad.distribution, None_="equally likely"),
+            trade_off=share,
+            tail=arg(0.5, bad.number(-0.1, 1.0, 1.1)),
+            prior_spread=weight,
+            n_samples=arg(5, bad.integer(0, -1), called="(n_samples|weights)"),
+            seed=seed,
+        ),
+        "baselines.broil, samples": at(
+            baselines.broil,
+            dict.fromkeys(("prior", "weights", "trade_off", "tail", "prior_spread", "n_samples", "seed"), "above"),
+            mdp=mdp_,
+            expert=expert_,
+            costs=arg(np.array([cost, prior]), bad.numbers, **dict.fromkeys(LENGTHS, "any number of samples")),
         ),
         "baselines.mwal": at(baselines.mwal, mdp=mdp_, expert=expert_, basis=basis_, n_iterations=count),
         "baselines.projection": at(
@@ -732,18 +789,6 @@ def calls_with_imitation() -> dict[str, Call]:
         "baselines.gail": Call(
             baselines.gail,
             common | {"n_timesteps": arg(2048, bad.integer(0, 1)), "n_samples": count, "seed": seed},
-            trains=True,
-        ),
-        "baselines.mce_irl": Call(
-            baselines.mce_irl,
-            common
-            | {
-                "basis": arg(shop.features, bad.numbers, None_="a cost for each state"),
-                "n_iterations": count,
-                "learning_rate": arg(1.0, bad.number(0.0, -1.0)),
-                "tolerance": arg(0.1, bad.number(-1.0)),
-            },
-            may_be_nan="it has no bounds",
             trains=True,
         ),
         "trainer.TablePolicy": Call(

@@ -46,7 +46,7 @@ ELSEWHERE = {
     **dict.fromkeys(("Belief", "Problem", "TabularEnv"), "abstract; its methods are tried on a subclass"),
     **dict.fromkeys(("MEASURES", "METHODS", "TASKS", "EXPERTS", "UNVISITED", "plots"), "no callable"),
     **dict.fromkeys(("register_envs", "legend"), "takes nothing"),
-    **dict.fromkeys(("cloning_network", "gail", "mce_irl", "RLfDTrainer"), "needs imitation: see below"),
+    **dict.fromkeys(("cloning_network", "gail", "RLfDTrainer"), "needs imitation: see below"),
     **dict.fromkeys(("SolverError", "CellError", "InUseError", "ProvenanceError"), "an error"),
     **dict.fromkeys(("collected_warnings", "run_script"), "takes nothing that can be wrong"),
     **dict.fromkeys(("check_folder", "read_csv"), "see tests of files and tests/report"),

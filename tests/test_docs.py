@@ -35,7 +35,7 @@ TRAINER = (
 )
 ROOT = Path(__file__).resolve().parent.parent
 NEEDS_IMITATION = {"rlfd_gym.trainer"} | {f"rlfd_gym.trainer.{name}" for name in TRAINER}
-NEEDS_IMITATION |= {f"rlfd_gym.baselines.{name}" for name in ("_imitation", "cloning_network", "gail", "mce_irl")}
+NEEDS_IMITATION |= {f"rlfd_gym.baselines.{name}" for name in ("_imitation", "cloning_network", "gail")}
 
 
 def marked(values, needs):

@@ -6,9 +6,13 @@ weight α, the basis and the belief. It does not contain the true cost. The refe
 entries too, but they are functions of the task's `Instance`, which includes the true cost and the
 exact expert.
 
-The numbers of iterations are such that the whole comparison takes under two minutes on two cores;
-where a method's own default is slow, fewer iterations are used. To see a method at its best, call
-it from `rlfd_gym.baselines`.
+**Settings.** One rule for all, without the truth: a method is run with the default of its authors;
+where they name none, with this library's; and where only data can tell, with the value whose
+policy fits held-out demonstrations best, by the method's own loss. A weight α of a prior is not
+chosen at all: the method is run for each α of the design, and has a row for each. `Method.setting`
+says which applies, and `python scripts/compare.py --list` prints it. The solvers that draw pairs
+(`rlfd-smd`, `smd-hull`) take as many steps as the design says, and their duality gaps say what these were
+worth. No method is cut short otherwise.
 
 **Seeds.** A method is run once if nothing about it is random: it draws nothing itself, it is shown
 exact occupancies, and it uses no prior that the task draws. Otherwise every row has five seeds at
@@ -19,7 +23,7 @@ often than it says where the numbers are skewed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,14 +32,12 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._errors import SolverError
 from rlfd_gym.beliefs import Belief
-from rlfd_gym.compare.tasks import signed_cells
+from rlfd_gym.compare import rivals
 from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
-from rlfd_gym.mdp.forward import optimal_actions
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Apprentice, Solution
 from rlfd_gym.solvers.exact import solve_exact
-from rlfd_gym.solvers.projection import project_prior
 from rlfd_gym.solvers.smd.solve import solve_smd
 
 
@@ -109,6 +111,8 @@ class Method:
             leaves the method out.
         reading: the reading that the method is known by, "occupancy" (the mixture) or "mode" (the
             most frequent action of each state). Both are measured.
+        explanation: what the method does, in one line.
+        setting: its settings, and where they come from; empty if it has none.
     """
 
     name: str
@@ -125,6 +129,8 @@ class Method:
     quick: bool = False
     needs_imitation: bool = False
     reading: str = "occupancy"
+    explanation: str = ""
+    setting: str = ""
 
     def __post_init__(self) -> None:
         """Set `uses_prior` for methods that take α."""
@@ -144,58 +150,8 @@ def _robust(lesson: Lesson) -> Solution:
     return solve_exact(RLfDProblem(lesson.mdp, expert, belief=lesson.belief))
 
 
-def _projected(lesson: Lesson) -> Solution:
-    """Learn a cost by IRL-IO_ĉ, and plan with it."""
-    solution = project_prior(lesson.mdp, lesson.occupancy_with(lesson.prior), lesson.prior)
-    return replace(solution, policy=optimal_actions(lesson.mdp, solution.cost))
-
-
 def _smd(lesson: Lesson) -> Solution:
     return solve_smd(lesson.problem, n_iterations=lesson.iterations, n_runs=lesson.runs, seed=lesson.seed)
-
-
-def _baseline(name: str, basis: bool = False, **options: Any) -> Callable[[Lesson], Apprentice]:
-    """Return a function that applies a baseline, imported when called, to a lesson."""
-
-    def solve(lesson: Lesson) -> Apprentice:
-        from rlfd_gym import baselines
-
-        columns = {"basis": lesson.basis} if basis else {}
-        return getattr(baselines, name)(lesson.mdp, expert=lesson.shown, **columns, **options)
-
-    return solve
-
-
-def _smd_hull(lesson: Lesson) -> Solution:
-    from rlfd_gym.baselines import solve_smd_hull
-
-    return solve_smd_hull(
-        lesson.problem, lesson.basis, n_iterations=lesson.iterations, n_runs=lesson.runs, seed=lesson.seed
-    )
-
-
-def _entropy(lesson: Lesson) -> Solution:
-    """Run MCE-IRL.
-
-    A weight for each state is equivalent to the signed indicators of all states.
-    """
-    from rlfd_gym.baselines import mce_irl
-
-    states = np.array_equal(lesson.basis, signed_cells(lesson.mdp))
-    return mce_irl(lesson.mdp, expert=lesson.shown, basis=None if states else lesson.basis, n_iterations=60)
-
-
-def _network(lesson: Lesson) -> Apprentice:
-    from rlfd_gym.baselines import cloning_network
-
-    return cloning_network(lesson.mdp, expert=lesson.shown, seed=int(lesson.seed.generate_state(1)[0]))
-
-
-def _adversarial(lesson: Lesson) -> Apprentice:
-    from rlfd_gym.baselines import gail
-
-    steps = max(2048, min(50_000, lesson.iterations))  # at least one round
-    return gail(lesson.mdp, expert=lesson.shown, n_timesteps=steps, seed=int(lesson.seed.generate_state(1)[0]))
 
 
 def _planned(mdp: TabularMDP, cost: FloatArray) -> Solution:
@@ -207,31 +163,128 @@ def _acting(mdp: TabularMDP, policy: FloatArray) -> Apprentice:
     return Apprentice(policy=policy, occupancy=mdp.occupancy_of(policy), method="fixed policy")
 
 
+def _reference(name: str, title: str, explanation: str, solve: Callable[[Any], Apprentice], **rest: Any) -> Method:
+    return Method(name, title, solve, reference=True, explanation=explanation, **rest)
+
+
+ALPHA = "a row for each α of the design"
+STEPS = "as many steps as the design says"
+OWN = "this library's default, because its authors name none"
+
 METHODS = {
     method.name: method
     for method in (
-        Method("optimum", "optimum", lambda task: _planned(task.mdp, task.truth), reference=True),
-        Method("expert", "expert", lambda task: _acting(task.mdp, task.mdp.policy_of(task.expert)), reference=True),
-        Method("prior", "prior alone", lambda task: _planned(task.mdp, task.prior), uses_prior=True, reference=True),
-        Method("random", "random", lambda task: _acting(task.mdp, task.mdp.uniform_policy()), reference=True),
-        Method("rlfd-exact", "RLfD exact", lambda lesson: solve_exact(lesson.problem), takes_alpha=True, quick=True),
-        Method("rlfd-ranges", "RLfD price ranges", _robust, uses_belief=True, quick=True),
-        Method("rlfd-smd", "RLfD SMD", _smd, takes_alpha=True, stochastic=True),
-        Method("irl-io", "IRL-IO", _projected, uses_prior=True),
-        Method("smd-hull", "SMD-H", _smd_hull, uses_basis=True, stochastic=True, most_seeds=5),
-        Method(
-            "smd-hull-prior", "SMD-H", _smd_hull, takes_alpha=True, uses_basis=True, stochastic=True, default=False,
+        _reference(
+            "optimum", "optimum", "plans with the true cost",
+            lambda task: _planned(task.mdp, task.truth),
         ),
-        Method("lpal", "LPAL", _baseline("lpal", basis=True), uses_basis=True, quick=True),
-        Method("mwal", "MWAL", _baseline("mwal", basis=True, n_iterations=100), uses_basis=True),
-        Method("projection", "projection", _baseline("projection", basis=True, n_iterations=100), uses_basis=True),
-        Method("max-margin", "max. margin", _baseline("max_margin", basis=True), uses_basis=True),
-        Method("lp-irl", "LP-IRL", _baseline("lp_irl"), quick=True, reading="mode"),
-        Method("mce-irl", "MCE-IRL", _entropy, uses_basis=True, needs_imitation=True, most_seeds=5),
-        Method("cloning", "cloning", _baseline("behavioural_cloning"), quick=True),
-        Method("bc", "BC network", _network, stochastic=True, needs_imitation=True, default=False),
+        _reference(
+            "expert", "expert", "the exact expert's policy",
+            lambda task: _acting(task.mdp, task.mdp.policy_of(task.expert)),
+        ),
+        _reference(
+            "prior", "prior alone", "plans with the prior, and ignores the expert",
+            lambda task: _planned(task.mdp, task.prior), uses_prior=True,
+        ),
+        _reference(
+            "random", "random", "takes all actions alike",
+            lambda task: _acting(task.mdp, task.mdp.uniform_policy()),
+        ),
         Method(
-            "gail", "GAIL", _adversarial, stochastic=True, needs_imitation=True, most_seeds=5, default=False,
+            "rlfd-exact", "RLfD exact", lambda lesson: solve_exact(lesson.problem), takes_alpha=True, quick=True,
+            explanation="a cost near the prior that explains the expert, solved with a certificate", setting=ALPHA,
+        ),
+        Method(
+            "rlfd-ranges", "RLfD price ranges", _robust, uses_belief=True, quick=True,
+            explanation="the largest guaranteed improvement for every price in given ranges",
+            setting="the ranges are the task's belief",
+        ),
+        Method(
+            "rlfd-smd", "RLfD SMD", _smd, takes_alpha=True, stochastic=True,
+            explanation="the same problem as RLfD exact, by stochastic mirror descent", setting=f"{ALPHA}; {STEPS}",
+        ),
+        Method(
+            "irl-io", "IRL-IO", rivals.projected, uses_prior=True,
+            explanation="the cost nearest to the prior for which the expert is optimal; plans with it, all optimal "
+            "actions alike",
+        ),
+        Method(
+            "mixture", "mixture", rivals.baseline("mixture", "prior"), uses_prior=True, quick=True,
+            explanation="half of the expert's occupancy, half of the prior's plan",
+            setting="half and half: nothing in the data says more",
+        ),
+        Method(
+            "spibb", "SPIBB", rivals.baseline("spibb", "prior"), uses_prior=True, quick=True,
+            explanation="plans with the prior, but keeps the expert's probabilities of what it rarely did",
+            setting="N∧ = 10 visits, in the authors' range of 5 to 100",
+        ),
+        Method(
+            "broil", "BROIL", rivals.baseline("broil", "prior", "seed"), uses_prior=True, stochastic=True,
+            explanation="trades the expected cost off against its risk, for costs drawn around the prior",
+            setting=f"100 samples of spread 0.5, the worst 5%, half the weight on them: {OWN}",
+        ),
+        Method(
+            "drex", "D-REX", rivals.baseline("drex", "prior", "alpha"), takes_alpha=True,
+            explanation="a cost near the prior that ranks the expert before itself with more noise; plans with it",
+            setting=f"{ALPHA}; noise levels of the authors' Atari experiments",
+        ),
+        Method(
+            "max-margin-prior", "max. margin near prior", rivals.margin_near_prior, takes_alpha=True,
+            explanation="a cost near the prior under which the expert wins by a margin; plans with it",
+            setting=f"{ALPHA}, λ = 2α",
+        ),
+        Method(
+            "smd-hull", "SMD-H", rivals.smd_hull, uses_basis=True, stochastic=True,
+            explanation="LPAL's game over the hull of the basis, by stochastic mirror descent", setting=STEPS,
+        ),
+        Method(
+            "smd-hull-prior", "SMD-H", rivals.smd_hull, takes_alpha=True, uses_basis=True, stochastic=True,
+            default=False, explanation="the same, with the prior as a penalty", setting=f"{ALPHA}; {STEPS}",
+        ),
+        Method(
+            "lpal", "LPAL", rivals.baseline("lpal", "basis"), uses_basis=True, quick=True,
+            explanation="the best policy against the worst cost in the hull of the basis, by linear programming",
+        ),
+        Method(
+            "mwal", "MWAL", rivals.baseline("mwal", "basis"), uses_basis=True,
+            explanation="LPAL's game, by multiplicative weights", setting=f"500 rounds: {OWN}",
+        ),
+        Method(
+            "projection", "projection", rivals.baseline("projection", "basis"), uses_basis=True,
+            explanation="matches the expert's features, as Abbeel and Ng do",
+            setting=f"up to 1e-3, in 1000 rounds at most: {OWN}",
+        ),
+        Method(
+            "max-margin", "max. margin", rivals.margin, uses_basis=True,
+            explanation="a cost in the span of the basis under which the expert wins by a margin; plans with it",
+            setting="λ of least loss on held-out demonstrations, from 0.001, 0.01, 0.1, 1",
+        ),
+        Method(
+            "lp-irl", "LP-IRL", rivals.baseline("lp_irl"), quick=True, reading="mode",
+            explanation="a state cost that sets the expert's most frequent actions apart, which it then takes",
+            setting=f"penalty 0.1: {OWN}",
+        ),
+        Method(
+            "mce-irl", "MCE-IRL", rivals.entropy, uses_basis=True,
+            explanation="the policy of largest causal entropy that has the expert's features",
+            setting="no regularisation to speak of (1e-8), as in the paper; solved to its end",
+        ),
+        Method(
+            "cloning", "cloning", rivals.baseline("behavioural_cloning"), quick=True,
+            explanation="copies the expert's policy",
+        ),
+        Method(
+            "majority", "majority action", rivals.baseline("majority"), quick=True, reading="mode",
+            explanation="takes the expert's most frequent action",
+        ),
+        Method(
+            "bc", "BC network", rivals.network, stochastic=True, needs_imitation=True, default=False,
+            explanation="behavioural cloning by a network, of imitation", setting=f"500 batches: {OWN}",
+        ),
+        Method(
+            "gail", "GAIL", rivals.adversarial, stochastic=True, needs_imitation=True, most_seeds=5, default=False,
+            explanation="generative adversarial imitation learning, of imitation",
+            setting=f"{STEPS}, at most 50000: {OWN}",
         ),
     )
 }  # fmt: skip

@@ -22,8 +22,8 @@ def notes_of(facts: Facts, rows: Sequence[Row], seeds: int) -> list[str]:
         notes.append(_hull_note(facts))
     if facts.errs_evenly:
         notes.append(
-            "The expert errs evenly, its most frequent actions are optimal: copying only these, as LP-IRL does, "
-            "undoes it."
+            "The expert errs evenly, its most frequent actions are optimal: copying only these, as the majority action "
+            "and LP-IRL do, undoes it."
         )
     gaps: dict[str, float] = {}
     for row in rows:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlfd_gym.compare.figures import figures_of
 from rlfd_gym.compare.measures import legend
+from rlfd_gym.compare.methods import METHODS
 from rlfd_gym.report import plots
 from rlfd_gym.report.html import Report
 
@@ -28,6 +29,13 @@ def write_page(comparison: Comparison, folder: Path, about: Mapping[str, Any]) -
         table.add_to(page)
         for name, figure, caption in figures_of(comparison, task):
             page.picture(plots.save(figure, folder / f"{task}_{name}.png", dpi=110), caption)
+    explained = [METHODS[name] for name in comparison.design.methods if name in METHODS]
+    page.heading("The methods").text(
+        "Settings follow one rule, without the truth: the default of a method's authors, where they name none this "
+        "library's, and where only data can tell a choice by held-out demonstrations. A weight of a prior is not "
+        "chosen: there is a row for each."
+    )
+    page.table(["method", "what it does", "setting"], [[m.title, m.explanation, m.setting] for m in explained])
     page.heading("How this was made")
     page.text("results.csv has every cell, summary.csv the means, results.json the following:")
     page.code(json.dumps(about, indent=2))

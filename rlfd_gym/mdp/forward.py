@@ -92,14 +92,15 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
     return _certified_plan(mdp, c, solve(mdp, c))
 
 
-def optimal_actions(mdp: TabularMDP, cost: ArrayLike) -> FloatArray:
+def optimal_actions(mdp: TabularMDP, cost: ArrayLike, tolerance: float = 0.0) -> FloatArray:
     """Return the policy that takes all optimal actions of each state with the same probability.
 
-    `Plan.policy` takes the first of them.
+    `Plan.policy` takes the first of them. An action whose value is worse by up to `tolerance`, as
+    under a cost that is known only so well, counts as optimal too.
     """
     c, plan = mdp.pairs(cost, "cost"), optimal(mdp, cost)
     q, best, _ = _bellman(mdp, c, plan.value)
-    limit = best + _tie_tolerance(mdp, c) + 2 * plan.value_error
+    limit = best + max(_tie_tolerance(mdp, c), tolerance) + 2 * plan.value_error
     return policy_of(mdp, (q <= limit[mdp.pair_states]).astype(np.float64))
 
 

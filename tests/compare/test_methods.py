@@ -9,7 +9,7 @@ from small_comparison import TINY
 
 import rlfd_gym
 from rlfd_gym import compare
-from rlfd_gym.baselines import lp_irl
+from rlfd_gym.baselines import lp_irl, max_margin
 from rlfd_gym.compare.tasks import demonstrations_of
 
 
@@ -54,3 +54,35 @@ def test_a_lesson_does_not_hold_the_truth_or_the_exact_expert_behind_demonstrati
 def test_a_method_that_takes_alpha_uses_the_prior():
     assert compare.Method("mine", "my own", lambda lesson: lesson, takes_alpha=True).uses_prior
     assert not compare.Method("mine", "my own", lambda lesson: lesson).uses_prior
+
+
+def lesson_of(task, **changes):
+    given = {
+        "mdp": task.mdp, "shown": task.expert, "prior": task.prior, "alpha": 0.0, "basis": task.basis, "iterations": 10,
+        "runs": 1, "seed": np.random.SeedSequence(0),
+    }  # fmt: skip
+    return compare.Lesson(**given | changes)
+
+
+def test_every_method_is_explained_in_one_line():
+    for method in compare.METHODS.values():
+        assert 10 < len(method.explanation) < 120, method.name
+        assert "\n" not in method.explanation + method.setting
+        assert method.setting or not method.takes_alpha
+
+
+def test_irl_io_takes_all_actions_alike_where_its_cost_tells_none_apart():
+    # The expert of the lake errs everywhere, so every action is optimal for the projected cost.
+    task = compare.TASKS["lake"].make(0)
+    with rlfd_gym.collected_warnings():
+        solution = compare.METHODS["irl-io"].solve(lesson_of(task))
+    visited = task.mdp.sum_by_state(task.expert)[task.mdp.pair_states] > 0
+    np.testing.assert_allclose(solution.policy[visited], task.mdp.uniform_policy()[visited])
+
+
+def test_max_margin_chooses_the_weight_of_least_loss():
+    task = compare.TASKS["lake"].make(0)
+    chosen = compare.METHODS["max-margin"].solve(lesson_of(task))
+    loss = chosen.stats["loss"]
+    others = [max_margin(task.mdp, task.expert, task.basis, regularisation=x) for x in (0.001, 0.01, 0.1, 1.0)]
+    assert loss @ chosen.occupancy == min(loss @ other.occupancy for other in others)

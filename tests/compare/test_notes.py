@@ -34,9 +34,11 @@ def test_a_note_names_the_stochastic_methods_whose_gap_is_still_large(written):
     assert "Not solved" not in " ".join(compare.run(**TINY).table("inventory").notes)
 
 
-@pytest.mark.parametrize(("seeds", "expected"), [(2, []), (6, ["Slow, so for fewer seeds: SMD-H (5)."])])
-def test_a_note_names_the_methods_with_fewer_seeds_than_asked_for(seeds, expected):
-    choice = {"methods": ["smd-hull", "smd-hull-prior"], "demonstrations": ["exact"], "seeds": seeds}
+@pytest.mark.parametrize(("seeds", "expected"), [(2, []), (3, ["Slow, so for fewer seeds: my own (2)."])])
+def test_a_note_names_the_methods_with_fewer_seeds_than_asked_for(seeds, expected, monkeypatch):
+    slow = dataclasses.replace(compare.METHODS["smd-hull"], name="mine", title="my own", most_seeds=2)
+    monkeypatch.setitem(compare.METHODS, "mine", slow)
+    choice = {"methods": ["mine", "smd-hull-prior"], "demonstrations": ["exact"], "seeds": seeds}
     notes = compare.run(**TINY | choice | {"iterations": 10}).table("inventory").notes
     assert [note for note in notes if note.startswith("Slow")] == expected
 
