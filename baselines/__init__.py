@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 
 from rlfd_gym import require_imitation
+from rlfd_gym.baselines.bayesian_irl import bayesian_irl
 from rlfd_gym.baselines.behavioural_cloning import behavioural_cloning
 from rlfd_gym.baselines.lp_irl import lp_irl
 from rlfd_gym.baselines.lpal import lpal
 from rlfd_gym.baselines.max_margin import max_margin
 from rlfd_gym.baselines.mwal import mwal
+from rlfd_gym.baselines.posterior import Posterior
 from rlfd_gym.baselines.projection import projection
 from rlfd_gym.baselines.smd_hull import solve_smd_hull
 from rlfd_gym.beliefs import scale_basis
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HullProblem",
+    "Posterior",
+    "bayesian_irl",
     "behavioural_cloning",
     "cloning_network",
     "gail",

@@ -34,6 +34,7 @@ METHODS = (
     "max-margin",
     "lp-irl",
     "mce-irl",
+    "bayesian-irl",
     "cloning",
     "bc",
     "gail",
