@@ -23,7 +23,8 @@ PACKAGES = (
 RECORD = "a record that the library fills in; what reads it checks it"
 ELSEWHERE = {
     **dict.fromkeys(
-        ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations"), RECORD
+        ("Apprentice", "Solution", "History", "Plan", "SoftPlan", "Log", "LogReport", "Walk", "Demonstrations", "Posterior"),
+        RECORD,
     ),
     **dict.fromkeys(
         ("Guarantee", "Point", "AlphaChoice", "AlphaPath", "PathPoint", "Comparison", "Instance", "Lesson"), RECORD

@@ -36,6 +36,9 @@ from rlfd_gym.solvers.projection import project_prior
 from rlfd_gym.solvers.smd.solve import solve_smd
 
 
+EXACT = 1000  # trajectories that an exact occupancy counts as, where a method asks how much was shown
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Lesson:
     """What a method is given.
@@ -166,6 +169,18 @@ def _entropy(lesson: Lesson) -> Solution:
     return mce_irl(lesson.mdp, expert=lesson.shown, basis=None if states else lesson.basis, n_iterations=60)
 
 
+def _bayesian(lesson: Lesson) -> Solution:
+    """Run Bayesian IRL, with β and σ of the largest evidence.
+
+    The exact occupancy counts as that of `EXACT` trajectories.
+    """
+    from rlfd_gym.baselines import bayesian_irl
+
+    exact = isinstance(lesson.shown, np.ndarray)
+    decisions = EXACT / (1 - lesson.mdp.discount) if exact else None
+    return bayesian_irl(lesson.mdp, lesson.shown, lesson.prior, n_decisions=decisions)
+
+
 def _network(lesson: Lesson) -> Apprentice:
     from rlfd_gym.baselines import cloning_network
 
@@ -209,6 +224,7 @@ METHODS = {
         Method("max-margin", "max. margin", _baseline("max_margin", basis=True), uses_basis=True),
         Method("lp-irl", "LP-IRL", _baseline("lp_irl")),
         Method("mce-irl", "MCE-IRL", _entropy, uses_basis=True, needs_imitation=True, most_seeds=1),
+        Method("bayesian-irl", "Bayesian IRL", _bayesian, uses_prior=True),
         Method("cloning", "cloning", _baseline("behavioural_cloning")),
         Method("bc", "BC network", _network, stochastic=True, needs_imitation=True, default=False),
         Method(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rlfd_gym.mdp.adapters import cost_of_env, model_of_env
 from rlfd_gym.mdp.forward import Plan
 from rlfd_gym.mdp.pairs import Pairs
+from rlfd_gym.mdp.soft import SoftPlan, soft_optimal
 from rlfd_gym.mdp.tables import TabularMDP
 
-__all__ = ["Pairs", "Plan", "TabularMDP", "cost_of_env", "model_of_env"]
+__all__ = ["Pairs", "Plan", "SoftPlan", "TabularMDP", "cost_of_env", "model_of_env", "soft_optimal"]
