@@ -139,9 +139,7 @@ def bayesian_irl(
     )
 
 
-def _expert_and_decisions(
-    mdp: TabularMDP, expert: Any, n_decisions: float | None
-) -> tuple[FloatArray, float | None]:
+def _expert_and_decisions(mdp: TabularMDP, expert: Any, n_decisions: float | None) -> tuple[FloatArray, float | None]:
     """Return μ_E and N, from the demonstrations where they say it."""
     given = None if n_decisions is None else _positive("n_decisions", n_decisions)
     if is_occupancy(expert) or isinstance(expert, np.ndarray):

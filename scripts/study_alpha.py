@@ -56,7 +56,7 @@ EXACT = 1000  # trajectories that an exact occupancy counts as for "evidence"
 RULES = ("regret-budget:0.05", "regret-budget, told", "discrepancy", "evidence", "held-out", "l-curve")
 REFERENCES = ("fixed 0.1", "imitate", "prior alone")
 BEST = "best in hindsight"
-COLOURS = dict(zip((*RULES, *REFERENCES), plots.SEQUENCE, strict=False))
+COLOURS = dict(zip((*RULES, *REFERENCES), itertools.cycle(plots.SEQUENCE), strict=False))
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,22 @@ PACKAGES = (
 RECORD = "a record that the library fills in; what reads it checks it"
 ELSEWHERE = {
     **dict.fromkeys(
-        ("Apprentice", "Solution", "History", "Plan", "SoftPlan", "Log", "LogReport", "Walk", "Demonstrations", "Posterior"),
+        ("Apprentice", "Solution", "History", "Plan", "SoftPlan", "Log", "LogReport", "Walk", "Demonstrations"),
         RECORD,
     ),
     **dict.fromkeys(
-        ("Guarantee", "Point", "AlphaChoice", "AlphaPath", "PathPoint", "Comparison", "Instance", "Lesson"), RECORD
+        (
+            "Posterior",
+            "Guarantee",
+            "Point",
+            "AlphaChoice",
+            "AlphaPath",
+            "PathPoint",
+            "Comparison",
+            "Instance",
+            "Lesson",
+        ),
+        RECORD,
     ),
     **dict.fromkeys(
         ("Measure", "Method", "Task", "Cell", "Report"), "an entry of a registry or a page, written in code"

@@ -65,8 +65,9 @@ def by_held_out(path: AlphaPath, read: Demonstrations | None, _: float) -> tuple
 
 def held_out_scores(path: AlphaPath, read: Demonstrations, alphas: list[float], beta: float) -> FloatArray:
     """Return the score of each α on each trajectory, by a fit that has not seen the trajectory."""
-    problem = path.problem
-    mdp, number = problem.mdp, len(read.lengths) if read.lengths is not None else 0
+    assert read.lengths is not None
+    problem, number = path.problem, len(read.lengths)
+    mdp = problem.mdp
     pairs, weights = demonstrated_pairs(read, mdp), number * read.weights(mdp.discount)
     owner = np.repeat(np.arange(number), read.lengths)
     scores = np.empty((len(alphas), number))

@@ -35,7 +35,6 @@ from rlfd_gym.solvers.exact import solve_exact
 from rlfd_gym.solvers.projection import project_prior
 from rlfd_gym.solvers.smd.solve import solve_smd
 
-
 EXACT = 1000  # trajectories that an exact occupancy counts as, where a method asks how much was shown
 
 

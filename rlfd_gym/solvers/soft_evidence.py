@@ -95,9 +95,10 @@ def fit_evidence(
     known: dict[tuple[float, float], Evidence] = {}
 
     def at(beta: float, sigma: float, start: MapPoint | None) -> Evidence:
-        place = tuple(min(max(x, low), high) for x, (low, high) in zip((beta, sigma), limits, strict=True))
+        low, high = zip(*limits, strict=True)
+        place = (min(max(beta, low[0]), high[0]), min(max(sigma, low[1]), high[1]))
         if place not in known:
-            known[place] = evidence_at(problem, *place, n_decisions, start)
+            known[place] = evidence_at(problem, place[0], place[1], n_decisions, start)
         return known[place]
 
     best: Evidence | None = None

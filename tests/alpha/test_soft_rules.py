@@ -88,5 +88,6 @@ def test_the_rules_need_trajectories(rule, shown):
 
 
 def test_the_rules_take_no_transitions_without_times():
+    timeless = [{"obs": MDP.pair_states[:1], "acts": MDP.pair_actions[:1]}]
     with pytest.raises(ValueError, match="got transitions without times"):
-        select_alpha(path_of(SHOWN, TRUTH, 2), "evidence", demonstrations=[{"obs": [0], "acts": [0]}])
+        select_alpha(path_of(SHOWN, TRUTH, 2), "evidence", demonstrations=timeless)
