@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader
 
 from rlfd_gym import require_imitation
+from rlfd_gym.baselines.bayesian_irl import bayesian_irl
 from rlfd_gym.baselines.behavioural_cloning import behavioural_cloning
 from rlfd_gym.baselines.broil import broil
 from rlfd_gym.baselines.drex import drex
@@ -23,6 +24,7 @@ from rlfd_gym.baselines.max_margin import max_margin
 from rlfd_gym.baselines.mce_irl import mce_irl
 from rlfd_gym.baselines.mixture import mixture
 from rlfd_gym.baselines.mwal import mwal
+from rlfd_gym.baselines.posterior import Posterior
 from rlfd_gym.baselines.projection import projection
 from rlfd_gym.baselines.smd_hull import solve_smd_hull
 from rlfd_gym.baselines.spibb import spibb
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HullProblem",
+    "Posterior",
+    "bayesian_irl",
     "behavioural_cloning",
     "broil",
     "cloning_network",

@@ -81,7 +81,10 @@ def parse(arguments: list[str] | None) -> Options:
     parser.add_argument("--prior", type=Path, required=True, help="CSV with columns state, action, cost")
     between = "range in which to seek the cost, in the prior's money (default: the prior's own range)"
     parser.add_argument("--range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=between)
-    rules = "a number, or a rule: regret-budget:SHARE (default, 0.05), discrepancy, prior-error:DISTANCE, l-curve"
+    rules = (
+        "a number, or a rule: regret-budget:SHARE (default, 0.05), discrepancy, prior-error:DISTANCE, evidence, "
+        "held-out, l-curve"
+    )
     parser.add_argument("--alpha", default="regret-budget:0.05", help=rules)
     parser.add_argument("--discount", type=float, default=0.9, help="γ (default 0.9)")
     parser.add_argument("--smoothing", type=float, default=0.0, help="pseudo-counts (default 0)")

@@ -16,7 +16,7 @@ from rlfd_gym import alpha, baselines, beliefs, compare, experts, report
 from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv, ascii_layout, paper_layout, random_layout
 from rlfd_gym.experts.logs import read_costs
 from rlfd_gym.experts.scale import CostScale
-from rlfd_gym.mdp import Pairs, model_of_arrays, model_of_env, model_of_quantecon, over_time
+from rlfd_gym.mdp import Pairs, model_of_arrays, model_of_env, model_of_quantecon, over_time, soft_optimal
 from rlfd_gym.problem import HullProblem, examples
 from rlfd_gym.report import plots
 
@@ -61,6 +61,8 @@ def calls() -> dict[str, Call]:
     solution = rlfd_gym.solve_exact(problem)
     log = rlfd_gym.read_log((states, actions, following), discount=0.6)
     costs = {pair: 0.5 for pair in log.pair_labels()}
+
+    posterior = baselines.bayesian_irl(mdp, occupancy, prior, rationality=5.0, prior_spread=0.2, n_decisions=10).state
 
     mdp_ = arg(mdp, bad.own)
     pairs, vector = arg(cost, bad.numbers), arg(np.zeros(3), bad.numbers)
@@ -152,6 +154,14 @@ def calls() -> dict[str, Call]:
         "TabularMDP.flow_matrix": at(mdp.flow_matrix),
         "TabularMDP.horizon": at(mdp.horizon, tail=arg(0.1, bad.number(0.0, 1.0, -1.0))),
         "TabularMDP.optimal": at(mdp.optimal, cost=pairs, method=arg("auto", bad.name)),
+        "mdp.soft_optimal": at(
+            soft_optimal,
+            mdp=mdp_,
+            cost=pairs,
+            rationality=arg(5.0, bad.number(0.0, -1.0)),
+            start=arg(np.zeros(3), bad.numbers, None_="from the cheapest actions"),
+            tolerance=weight,
+        ),
         "TabularMDP.occupancy_of": at(mdp.occupancy_of, policy=arg(policy, bad.distribution)),
         "TabularMDP.policy_of": at(
             mdp.policy_of,
@@ -471,6 +481,7 @@ def calls() -> dict[str, Call]:
             rule=arg("regret-budget", bad.name),
             budget=share,
             noise=arg(None, bad.number(-0.1), None_="only the rule discrepancy needs it"),
+            demonstrations=arg(walks, bad.demonstrations, None_="only two rules need them"),
         ),
         "select_alpha, by noise": at(
             lambda noise: rlfd_gym.select_alpha(path, "discrepancy", noise=noise), noise=arg(0.1, bad.number(-0.1))
@@ -545,6 +556,22 @@ def calls() -> dict[str, Call]:
             random_layout, height=count, width=count, seed=seed, goal_share=share, obstacle_share=share
         ),
         # --- baselines
+        "baselines.bayesian_irl": at(
+            baselines.bayesian_irl,
+            {"alpha": "tried below"},
+            mdp=mdp_,
+            expert=expert_,
+            prior=pairs,
+            rationality=arg(5.0, bad.number(0.0, -1.0), None_="by the evidence"),
+            prior_spread=arg(0.2, bad.number(0.0, -1.0), None_="by the evidence"),
+            n_decisions=arg(10.0, bad.number(0.0, -1.0)),
+        ),
+        "baselines.bayesian_irl, by alpha": at(
+            lambda alpha: baselines.bayesian_irl(mdp, occupancy, prior, rationality=5.0, alpha=alpha, n_decisions=10.0),
+            alpha=arg(0.1, bad.number(0.0, -1.0), None_="by the evidence"),
+        ),
+        "Posterior.bands": at(posterior.bands, level=arg(0.9, bad.number(0.0, 1.0, -0.1, 1.1))),
+        "Posterior.samples": at(posterior.samples, n=count, seed=seed, burn_in=count),
         "baselines.behavioural_cloning": at(baselines.behavioural_cloning, mdp=mdp_, expert=expert_),
         "baselines.lp_irl": at(
             baselines.lp_irl, {}, "it has no bounds", mdp=mdp_, expert=expert_, penalty=arg(0.1, bad.number(-0.1))

@@ -23,11 +23,13 @@ PACKAGES = (
 RECORD = "a record that the library fills in; what reads it checks it"
 ELSEWHERE = {
     **dict.fromkeys(
-        ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations"), RECORD
+        ("Apprentice", "Solution", "History", "Plan", "SoftPlan", "Log", "LogReport", "Walk", "Demonstrations"),
+        RECORD,
     ),
     **dict.fromkeys(("OverTime", "TimedWalk"), RECORD),
     **dict.fromkeys(
         (
+            "Posterior",
             "Guarantee",
             "Point",
             "AlphaChoice",

@@ -19,6 +19,14 @@ r"""Rules that choose α from a path (`select_alpha`): what each assumes, and wh
   all such α this one promises most. It finds this α by bisection, as the distance is monotone. If
   the expert is optimal for a cost within r of the prior, nothing can be promised, and the rule
   imitates.
+* `"evidence"` assumes that the expert is more or less rational, and that the prior is off by a
+  Gaussian error. How rational, and how far off, is what makes the demonstrations most probable; α
+  follows from both (`rlfd_gym.alpha.soft_rules`). The rule sees an expert that errs at random, and
+  a prior that does not fit. It takes whatever a consistent expert does for its intention.
+* `"held-out"` assumes that the α that predicts the expert best is the best one. The rule learns
+  from some of the trajectories and predicts the actions of the others. It takes the largest α whose
+  prediction is within one standard error of the best. What predicts the expert need not improve on
+  it.
 * `"l-curve"` assumes nothing. The rule takes the corner of the trade-off between F and G. They lie
   on a convex curve whose slope at c_α is dF/dG = -α, so the point farthest below the chord between
   the path's ends is where α is the chord's slope,
@@ -29,17 +37,25 @@ r"""Rules that choose α from a path (`select_alpha`): what each assumes, and wh
   axes, where such corners are often sought, this curve has none: its slope there, -F/αG up to a
   factor, goes from 0 to -∞, and it bends away from the origin.) The rule weighs expert and prior
   alike, whatever they deserve.
+
+**No rule that has only the data can see that a consistent expert is misled.** Its demonstrations are
+those of a good expert under another cost. Only what you know yourself helps: how suboptimal the
+expert may be ("regret-budget"), or how wrong the prior may be ("prior-error").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from rlfd_gym import _checks
 from rlfd_gym.alpha.path import LARGEST, SMALLEST, AlphaPath, PathPoint, bracket, solve_at
+from rlfd_gym.alpha.soft_rules import by_evidence, by_held_out
+from rlfd_gym.experts.demonstrations import Demonstrations, check_known, read_demonstrations
+from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.incumbent import GAP
 from rlfd_gym.solvers.projection import policy_spread
@@ -66,28 +82,38 @@ class AlphaChoice:
 class Rule:
     """An entry of `RULES`: what a rule takes, how it chooses a point of a path and says why."""
 
-    choose: Callable[[AlphaPath, float], tuple[PathPoint, str]]
+    choose: Callable[..., tuple[PathPoint, str]]
+    """A function of the path and the number after the colon, between them the demonstrations if it needs them."""
     parameter: str | None = None
     """What the number after the colon is; `None` for a rule that takes none."""
     largest: float = 0.0
     """The largest number that may stand after the colon."""
+    needs_trajectories: bool = False
+    """Whether the rule looks at the demonstrations themselves."""
 
 
 def select_alpha(
-    path: AlphaPath, rule: str = "regret-budget", *, budget: float = 0.05, noise: float | None = None
+    path: AlphaPath,
+    rule: str = "regret-budget",
+    *,
+    budget: float = 0.05,
+    noise: float | None = None,
+    demonstrations: Any = None,
 ) -> AlphaChoice:
     """Choose α by a rule; the module's docstring says what each assumes and when it misleads.
 
     Args:
         path: from `alpha_path`. Its points bracket the answer, which is then found to 0.1% with
             further exact solves.
-        rule: "regret-budget", "discrepancy", "prior-error" or "l-curve"; the first two may include
-            their number, as in "regret-budget:0.05" and "discrepancy:0.2", and the third must, as
-            in "prior-error:0.1".
+        rule: "regret-budget", "discrepancy", "prior-error", "evidence", "held-out" or "l-curve".
+            Some may include their number, as in "regret-budget:0.05", "discrepancy:0.2" and
+            "evidence:1000" (decisions), and "prior-error:0.1" must.
         budget: for "regret-budget", the regret that the expert may have, as a share of the cost
             range.
         noise: for "discrepancy", how far the expert's occupancy may be off in ℓ1-norm; see
             `occupancy_noise`.
+        demonstrations: for "evidence" and "held-out", the trajectories that the expert's
+            occupancy was estimated from.
 
     Example:
         >>> from rlfd_gym import alpha_path
@@ -111,7 +137,11 @@ def select_alpha(
         if noise is None:
             raise ValueError('rule "discrepancy" needs noise, such as occupancy_noise(demonstrations, mdp); got None')
         number = float(noise)
-    point, reason = RULES[name].choose(path, number or 0.0)
+    shown = _read(demonstrations, path.problem.mdp)
+    if RULES[name].needs_trajectories:
+        point, reason = RULES[name].choose(path, shown, number or 0.0)
+    else:
+        point, reason = RULES[name].choose(path, number or 0.0)
     return AlphaChoice(point.alpha, point.solution, rule, reason)
 
 
@@ -136,6 +166,15 @@ def parse_rule(rule: str) -> tuple[str, float | None]:
     except ValueError:
         raise ValueError(f"rule {name!r} takes a number after the colon, its {parameter}; got {rule!r}") from None
     return name, _checks.number(parameter, number, 0.0, largest)
+
+
+def _read(demonstrations: Any, mdp: TabularMDP) -> Demonstrations | None:
+    """Return demonstrations as arrays, if there are any, after checking that the MDP has all they show."""
+    if demonstrations is None:
+        return None
+    read = demonstrations if isinstance(demonstrations, Demonstrations) else read_demonstrations(demonstrations)
+    check_known(read, mdp.feasible)
+    return read
 
 
 def _crossing(path: AlphaPath, holds: Callable[[PathPoint], bool]) -> tuple[PathPoint | None, PathPoint | None]:
@@ -240,6 +279,8 @@ RULES = {
     "regret-budget": Rule(_within_budget, "budget", 1.0),
     "discrepancy": Rule(_beyond_noise, "noise", 2.0),
     "prior-error": Rule(_within_trust, "error", np.inf),
+    "evidence": Rule(by_evidence, "decisions", _checks.LARGEST, needs_trajectories=True),
+    "held-out": Rule(by_held_out, needs_trajectories=True),
     "l-curve": Rule(_corner),
 }
 """The rules by name."""

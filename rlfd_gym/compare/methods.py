@@ -270,6 +270,11 @@ METHODS = {
             setting="no regularisation to speak of (1e-8), as in the paper; solved to its end",
         ),
         Method(
+            "bayesian-irl", "Bayesian IRL", rivals.bayesian, uses_prior=True,
+            explanation="the most likely cost of a more or less rational expert, near the prior; plans with it",
+            setting=f"rationality and spread of the prior by evidence; exact: as {rivals.EXACT} trajectories",
+        ),
+        Method(
             "cloning", "cloning", rivals.baseline("behavioural_cloning"), quick=True,
             explanation="copies the expert's policy",
         ),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rlfd_gym.compare.methods import Lesson
 
 TIE = 1e-6  # what an action may cost more than the best one, and still count as optimal
+EXACT = 1000  # trajectories that an exact occupancy counts as, where a method asks how much was shown
 MARGINS = (0.001, 0.01, 0.1, 1.0)  # λ of maximum margin planning, to choose from
 
 
@@ -94,6 +95,18 @@ def entropy(lesson: Lesson) -> Solution:
 
     states = np.array_equal(lesson.basis, signed_cells(lesson.mdp))
     return mce_irl(lesson.mdp, expert=lesson.shown, basis=None if states else lesson.basis)
+
+
+def bayesian(lesson: Lesson) -> Solution:
+    """Run Bayesian IRL, with β and σ of the largest evidence.
+
+    The exact occupancy counts as that of `EXACT` trajectories.
+    """
+    from rlfd_gym.baselines import bayesian_irl
+
+    exact = isinstance(lesson.shown, np.ndarray)
+    decisions = EXACT / (1 - lesson.mdp.discount) if exact else None
+    return bayesian_irl(lesson.mdp, lesson.shown, lesson.prior, n_decisions=decisions)
 
 
 def network(lesson: Lesson) -> Apprentice:

@@ -99,6 +99,15 @@ class SoftPlan:
         mass = np.maximum(self._backward((1 - self.mdp.discount) * self.mdp.initial), 0.0)
         return np.asarray((mass / mass.sum())[self.mdp.pair_states] * self.policy)
 
+    def occupancy_from(self, source: FloatArray) -> FloatArray:
+        """Return μ with Tγ μ = `source` that divides each state's mass as `policy` does.
+
+        For the initial distribution this is `occupancy`. The source may have negative entries, as
+        that of an occupancy estimated from samples has, and then so may μ.
+        """
+        mass = self._backward((1 - self.mdp.discount) * source)
+        return np.asarray(mass[self.mdp.pair_states] * self.policy)
+
 
 def soft_optimal(
     mdp: TabularMDP,
@@ -218,20 +227,20 @@ def sensitivity(plan: SoftPlan, dense: FloatArray | None = None) -> FloatArray:
     return np.asarray(la.solve(system.T, ahead.T, check_finite=False).T)
 
 
-def curvature(plan: SoftPlan, dense: FloatArray | None = None) -> FloatArray:
+def curvature(plan: SoftPlan, dense: FloatArray | None = None, weights: FloatArray | None = None) -> FloatArray:
     """Return Gᵀ diag(μ) G, dense, (n_pairs, n_pairs): -∇²ρ^β divided by β.
 
-    It costs n_pairs · n_states² + n_pairs² operations, no more: with D = diag(μ) it is
+    `weights` over pairs replace μ. It costs n_pairs · n_states² + n_pairs² operations, no more: with D = diag(μ) it is
     D + DKR + (DKR)ᵀ + Rᵀ(KᵀDK)R, and R has one entry per pair.
     """
-    mdp, mu = plan.mdp, plan.occupancy
+    mdp, mu = plan.mdp, plan.occupancy if weights is None else weights
     k = sensitivity(plan, dense)
-    weighted = mu[:, None] * k
-    states = mdp.pair_states
-    mixed = weighted[:, states] * plan.policy
-    result = mixed + mixed.T
-    result += (k.T @ weighted)[np.ix_(states, states)] * np.outer(plan.policy, plan.policy)
-    result[np.arange(len(mu)), np.arange(len(mu))] += mu
+    share, rows = plan.policy, mdp.pair_states
+    left = np.ascontiguousarray((mu[:, None] * k).T)  # KᵀD; Rᵀ repeats a state's row for its pairs
+    both = left + ((left @ k)[:, rows] * share)
+    result = share[:, None] * left[rows]
+    result = result.T + share[:, None] * both[rows]
+    result[np.diag_indices_from(result)] += mu
     return np.asarray(result)
 
 

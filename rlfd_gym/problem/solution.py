@@ -39,6 +39,7 @@ METHODS = (
     "max-margin",
     "lp-irl",
     "mce-irl",
+    "bayesian-irl",
     "cloning",
     "majority",
     "mixture",

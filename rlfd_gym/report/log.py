@@ -111,7 +111,7 @@ def learn(
         noise = None
         if parse_rule(alpha) == ("discrepancy", None) and log.episodes is not None:
             noise = occupancy_noise(log.episodes, log.mdp)
-        choice = select_alpha(path, alpha, noise=noise)
+        choice = select_alpha(path, alpha, noise=noise, demonstrations=log.episodes)
     else:
         solution = solve_exact(problem.with_alpha(alpha))
         choice = AlphaChoice(alpha, solution, "hand", f"alpha = {alpha:g} was given")

@@ -65,8 +65,8 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
         alpha: how much the prior weighs. By default 0.1, the paper's value, with a prior, and 0
             without, where the demonstrations alone decide and the best answer is to do as the
             expert did. Or the name of a rule by which `train` chooses it and logs why:
-            "regret-budget:0.05", "discrepancy" (two trajectories at least), "prior-error:0.1" or
-            "l-curve", see `rlfd_gym.alpha.rules`. That takes the exact solver some fifty times as long.
+            "regret-budget:0.05", "discrepancy" (two trajectories at least), "prior-error:0.1",
+            "evidence", "held-out" or "l-curve", see `rlfd_gym.alpha.rules`. That takes far longer.
         regulariser: "l2", or "l1" to keep the learned cost exactly at the prior in most pairs; its
             alpha is a mass per pair, see `rlfd_gym.solvers.reweighted`, and has no default.
         discount: γ; by default the environment's, or 0.99 if it has none.
@@ -310,7 +310,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
             solution = (self.solver if callable(self.solver) else solve_exact)(problem)
             self._adopt(_checks.instance("what solver returns", solution, Solution))
         elif self._choice is None:
-            choice = training.choose_alpha(problem, self.alpha_rule, self._noise)
+            choice = training.choose_alpha(problem, self.alpha_rule, self._noise, self._shown)
             self._pose(problem.expert, self._noise, choice)
             self._adopt(choice.solution)
             self.logger.info(f"{self.alpha_rule}: {choice.reason}")

@@ -170,14 +170,14 @@ def train_smd(
         )
 
 
-def choose_alpha(problem: Any, rule: str, noise: float | None) -> AlphaChoice:
-    """Choose α by a rule, for a problem with tables whose expert may be off by `noise`."""
+def choose_alpha(problem: Any, rule: str, noise: float | None, shown: Demonstrations | None) -> AlphaChoice:
+    """Choose α by a rule, for a problem with tables whose expert was `shown` and may be off by `noise`."""
     if rule == "discrepancy" and noise is None:
         raise ValueError(
             'alpha="discrepancy" needs trajectories, to see how much they vary; for an occupancy give its ℓ1 '
             'error, as in alpha="discrepancy:0.1"'
         )
-    return select_alpha(alpha_path(problem), rule, noise=noise)
+    return select_alpha(alpha_path(problem), rule, noise=noise, demonstrations=shown)
 
 
 def apprentice_guarantee(

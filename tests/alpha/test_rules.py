@@ -115,7 +115,11 @@ def test_the_bootstrap_depends_on_its_seed_alone():
     [
         ({"rule": "regret_budget"}, ValueError, "did you mean 'regret-budget'"),
         ({"rule": "lcurve"}, ValueError, "did you mean 'l-curve'"),
-        ({"rule": "xyz"}, ValueError, "rule must be one of regret-budget, discrepancy, prior-error, l-curve"),
+        (
+            {"rule": "xyz"},
+            ValueError,
+            "rule must be one of regret-budget, discrepancy, prior-error, evidence, held-out, l-curve",
+        ),
         ({"rule": 0.1}, TypeError, "rule must be a string"),
         ({"rule": "l-curve:3"}, ValueError, "takes no number"),
         ({"rule": "regret-budget:much"}, ValueError, "a number after the colon, its budget"),

@@ -47,6 +47,24 @@ def test_the_discrepancy_rule_measures_the_noise_of_the_trainers_trajectories(ma
     assert trainer.alpha < first  # better data: the prior weighs less
 
 
+@pytest.mark.parametrize("rule", ["evidence", "held-out"])
+def test_rules_of_the_likelihood_see_the_trainers_trajectories(make, inventory, guess, rule):
+    from rlfd_gym import RLfDProblem, alpha_path, demonstrate, occupancy_from_demonstrations, select_alpha
+
+    mdp = inventory.mdp
+    walks = demonstrate(mdp, mdp.optimal(inventory.cost_for(5, 8, 15)).policy, 4, 66, seed=0)
+    trainer = make(walks, inventory, prior=guess, alpha=rule, solver="exact")
+    trainer.train()
+    path = alpha_path(RLfDProblem(mdp, occupancy_from_demonstrations(walks, mdp), guess))
+    assert trainer.alpha == pytest.approx(select_alpha(path, rule, demonstrations=walks).alpha)
+
+
+def test_rules_of_the_likelihood_refuse_an_occupancy(make, inventory, careful, guess):
+    trainer = make(careful, inventory, prior=guess, alpha="evidence", solver="exact")
+    with pytest.raises(ValueError, match='rule "evidence" needs demonstrations'):
+        trainer.train()
+
+
 def test_a_trainer_under_a_rule_is_saved_before_and_after_its_choice(make, inventory, guess, tmp_path, quiet):
     from rlfd_gym import RLfDTrainer, demonstrate
 
