@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Take the arguments of `ArgumentParser`, with a description that keeps its lines."""
-        settings = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        settings: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
         super().__init__(*arguments, **settings | options)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
