@@ -37,3 +37,8 @@ def register_envs() -> None:
     for env_id, spec in _ENVS.items():
         if env_id not in registry:
             register(id=env_id, **spec)
+
+
+def env_ids() -> tuple[str, ...]:
+    """Return the ids of this library's environments."""
+    return tuple(_ENVS)

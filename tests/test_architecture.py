@@ -31,6 +31,8 @@ MAY_IMPORT = {
     "trainer": UP_TO["report"] | {"trainer"},
     "baselines": UP_TO["solvers"] | {"baselines"},
     "compare": UP_TO["report"] | {"baselines", "envs", "compare"},
+    "command": UP_TO["report"] | {"compare", "registration", "command"},
+    "__main__": {"command"},
 }
 """What each package or module below `rlfd_gym` may import of the others."""
 
