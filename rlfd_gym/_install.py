@@ -13,7 +13,7 @@ from typing import Any
 
 PACKAGES = {
     "cluster": ("dask>=2023.5", "distributed>=2023.5"),
-    "data": ("datasets>=2.8", "h5py>=3.8", "minari>=0.5.3"),
+    "data": ("datasets>=2.8", "h5py>=3.8", "jsonpickle>=3.0", "minari>=0.5.3"),
     "logs": ("pandas>=2.0", "pyarrow>=23.0.1"),
     "render": ("pygame>=2.1.3",),
     "report": ("matplotlib>=3.8", "rich>=13"),

@@ -71,7 +71,10 @@ def test_transitions_are_no_episodes(inventory):
 
 def test_without_minari_the_error_says_what_to_install(monkeypatch, inventory):
     monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(ImportError, match=r'to_minari needs minari: pip install "datasets>=2.8" "h5py>=3.8" "minari>='):
+    with pytest.raises(
+        ImportError,
+        match=r'to_minari needs minari: pip install "datasets>=2.8" "h5py>=3.8" "jsonpickle>=3.0" "minari>=',
+    ):
         to_minari(walks_of(inventory), inventory, "inventory-v0")
 
 
