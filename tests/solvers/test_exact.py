@@ -277,7 +277,7 @@ def test_the_warning_judges_the_bounds_that_are_returned(monkeypatch):
 
 @pytest.mark.parametrize("method", ["qp", "matrix-free"])
 def test_where_the_solution_has_no_mass_its_policy_plans_with_the_learned_cost(method):
-    """One demonstration on the windy grid, whose prior is the truth: the apprentice is nearly optimal from everywhere."""
+    """One demonstration on the windy grid, with the truth as prior: the apprentice is nearly optimal everywhere."""
     env = examples.gridworld_env()
     mdp = env.mdp
     policy = mdp.policy_of(noisy_expert(mdp, env.cost, 0.3))
