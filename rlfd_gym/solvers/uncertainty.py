@@ -114,11 +114,12 @@ class Uncertainty:
     def __str__(self) -> str:
         """Return what was found in two sentences."""
         low, high = self.guaranteed.low, self.guaranteed.high
+        seen = f"{self.n_resamples} resamples of {self.n_trajectories} trajectories"
         reached = self.mdp.sum_by_state(self.mdp.occupancy_of(self.solution.policy))
         return (
-            f"Guaranteed improvement {self.guaranteed.estimate:.4g} ({low:.4g} to {high:.4g} in {self.confidence:.0%} of "
-            f"{self.n_resamples} resamples of {self.n_trajectories} trajectories, on their own demonstrations). "
-            f"The chosen action stays the same in {float(reached @ self.sure):.0%} of visits."
+            f"Guaranteed improvement {self.guaranteed.estimate:.4g}, {low:.4g} to {high:.4g} in {self.confidence:.0%} "
+            f"of {seen}, on their own demonstrations. The chosen action stays the same in "
+            f"{float(reached @ self.sure):.0%} of visits."
         )
 
 
@@ -205,7 +206,7 @@ def resampled(
     parts = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_quietly)(learn, which) for which in draws)
     from tqdm.auto import tqdm
 
-    yield from tqdm(parts, total=count, desc="resamples", delay=PATIENCE, disable=not progress_bar)
+    yield from tqdm(parts, total=count, desc="resamples", delay=PATIENCE, disable=None if progress_bar else True)
 
 
 def read_solution(problem: RLfDProblem, solution: Solution) -> Learned:
