@@ -420,6 +420,17 @@ def calls() -> dict[str, Call]:
             cost=arg([0.2, 0.3], bad.numbers, called="(prices|cost)", None_="the best answer"),
         ),
         # --- solvers
+        "rlfd_gym.uncertainty": at(
+            rlfd_gym.uncertainty,
+            source=arg(problem, bad.own),
+            demonstrations=arg(walks, bad.demonstrations),
+            estimator=arg("policy", bad.name, None_=DEFAULT),
+            confidence=arg(0.9, bad.number(0.0, 1.0, -0.5)),
+            n_resamples=arg(2, bad.integer(0, -1)),
+            seed=seed,
+            n_jobs=arg(1, bad.integer(0), the_largest_int="as many as there are"),
+            progress_bar=arg(False, bad.flag),
+        ),
         "rlfd_gym.solve_exact": at(
             rlfd_gym.solve_exact,
             problem=arg(problem, bad.own),

@@ -44,11 +44,14 @@ def marked(values, needs):
 
 
 MODULES = [name for _, name, _ in pkgutil.walk_packages(rlfd_gym.__path__, "rlfd_gym.")]
-README, CONTRIBUTING, GUARANTEES = (
+README, CONTRIBUTING, GUARANTEES, READINGS = (
     re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
-    for page in ("README.md", "CONTRIBUTING.md", "docs/guarantees.md")
+    for page in ("README.md", "CONTRIBUTING.md", "docs/guarantees.md", "docs/noise_and_error.md")
 )
-PROGRAMS = {f"README-{k}": block for k, block in enumerate(README)} | {"guarantees": "".join(GUARANTEES)}
+PROGRAMS = {f"README-{k}": block for k, block in enumerate(README)} | {
+    "guarantees": "".join(GUARANTEES),
+    "readings": "".join(READINGS),
+}
 
 
 @pytest.mark.parametrize("name", marked(MODULES, NEEDS_IMITATION.__contains__))

@@ -4,7 +4,8 @@
 `console` runs scripts whose printing does not fail. `check_folder` asks whether a folder can be
 written to, before the work that it is for.
 `rlfd_gym.report.log` writes the report on what was learned from a log, and
-`rlfd_gym.report.guarantees` draws what is guaranteed over ranges of prices.
+`rlfd_gym.report.guarantees` draws what is guaranteed over ranges of prices;
+`rlfd_gym.report.uncertainty` draws how sure what was learned is.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from rlfd_gym import _checks
 from rlfd_gym.alpha import parse_rule
 from rlfd_gym.beliefs import Belief
 from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA, NORMS
-from rlfd_gym.experts.demonstrations import DISCOUNTINGS, ESTIMATORS
+from rlfd_gym.experts.demonstrations import DISCOUNTINGS, ESTIMATORS, Demonstrations
 from rlfd_gym.mdp.reading import READINGS
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.smd.solve import LARGEST_STEP
@@ -141,6 +141,13 @@ class ReadsSettings:
     """Something with `settings`, whose options can be read as attributes."""
 
     settings: Settings
+    _shown: Demonstrations | None
+
+    @property
+    def demonstrations(self) -> Demonstrations | None:
+        """The demonstrations as they were executed; `None` for an occupancy, and after `load`."""
+        return self._shown
+
     alpha_rule = _setting("alpha_rule")
     regulariser = _setting("regulariser")
     solver = _setting("solver")

@@ -198,5 +198,6 @@ def test_how_much_the_expert_varies_is_logged(inventory, tmp_path):
     shown = demonstrate(mdp, mdp.uniform_policy(), 20, 30, seed=0)
     log = logger.configure(tmp_path, ["csv", "log"])
     RLfDTrainer(shown, inventory, custom_logger=log).train()
+    log.close()
     assert "if it errs, it errs at random" in (tmp_path / "log.txt").read_text()
     assert float(rows_of(tmp_path / "progress.csv")[-1]["rlfd/action_variation"]) > 0.5

@@ -1,0 +1,127 @@
+"""`uncertainty`: the bootstrap of what was learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from strategies import make_mdp, random_cost, random_policy
+
+from rlfd_gym import RLfDProblem, demonstrate, guarantee, solve_exact, uncertainty
+from rlfd_gym.beliefs import Prices
+from rlfd_gym.solvers.uncertainty import Learned, resampled
+
+MDP = make_mdp(21, n_states=4, n_actions=2, discount=0.7)
+POLICY = random_policy(MDP, 22)
+PRIOR = random_cost(MDP, 23)
+PROBLEM = RLfDProblem(MDP, MDP.occupancy_of(POLICY), PRIOR, 0.1)
+QUIET = {"progress_bar": False}
+
+
+def shown(number, seed=0):
+    return demonstrate(MDP, POLICY, number, 12, seed=seed)
+
+
+def test_identical_trajectories_leave_no_doubt():
+    found = uncertainty(PROBLEM, [shown(1)[0]] * 5, n_resamples=7, **QUIET)
+    np.testing.assert_allclose(found.cost_high - found.cost_low, 0, atol=1e-12)
+    np.testing.assert_array_equal(found.chosen, found.solution.read(MDP, "mode"))
+    np.testing.assert_allclose(found.sure, 1)
+    for interval in (found.guaranteed, found.improvement):
+        assert interval.low == pytest.approx(interval.estimate, abs=1e-12)
+        assert interval.high == pytest.approx(interval.estimate, abs=1e-12)
+
+
+def test_the_result_does_not_depend_on_the_number_of_jobs():
+    one, two = (uncertainty(PROBLEM, shown(6), n_resamples=8, seed=5, n_jobs=n, **QUIET) for n in (1, 2))
+    for name in ("cost_low", "cost_high", "chosen"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert (one.guaranteed, one.improvement) == (two.guaranteed, two.improvement)
+    other = uncertainty(PROBLEM, shown(6), n_resamples=8, seed=6, **QUIET)
+    assert not np.array_equal(one.cost_low, other.cost_low)
+
+
+def test_the_intervals_are_quantiles_of_what_is_learned_again():
+    from rlfd_gym import occupancy_from_demonstrations
+
+    walks = shown(5)
+    found = uncertainty(PROBLEM, walks, n_resamples=20, confidence=0.8, estimator="count", seed=2, **QUIET)
+    costs, chosen = [], []
+    for which in np.random.default_rng(2).integers(5, size=(20, 5)):
+        expert = occupancy_from_demonstrations([walks[k] for k in which], MDP, estimator="count")
+        solution = solve_exact(RLfDProblem(MDP, expert, PRIOR, 0.1))
+        costs.append(solution.cost)
+        chosen.append(solution.read(MDP, "mode"))
+    np.testing.assert_allclose([found.cost_low, found.cost_high], np.quantile(costs, [0.1, 0.9], axis=0), atol=1e-9)
+    np.testing.assert_allclose(found.chosen, np.mean(chosen, axis=0), atol=1e-12)
+    np.testing.assert_allclose(MDP.sum_by_state(found.chosen), 1)
+    assert "resamples of 5 trajectories" in str(found)
+
+
+def test_prices_have_intervals_of_their_own():
+    rng = np.random.default_rng(0)
+    belief = Prices(rng.uniform(-0.5, 0.5, (MDP.n_pairs, 2)), [0.2, 0.1], [0.8, 0.9])
+    found = uncertainty(RLfDProblem(MDP, PROBLEM.expert, belief=belief), shown(6), n_resamples=10, **QUIET)
+    assert found.mixture_low.shape == found.mixture_high.shape == (2,)
+    assert (found.mixture_low <= found.mixture_high).all()
+    own = uncertainty(PROBLEM, shown(6), n_resamples=2, **QUIET)
+    assert own.mixture_low is None
+
+
+def test_a_log_may_learn_its_model_again_too():
+    drawn = []
+
+    def learn(which):
+        drawn.append(which.tolist())
+        return Learned(np.array([np.nan, float(which.sum())]), None, np.array([1.0, 0.0]), 0.0, 0.0)
+
+    answers = list(resampled(learn, 3, n_resamples=4, seed=0, progress_bar=False))
+    assert [one.cost[1] for one in answers] == [sum(which) for which in drawn]
+    assert all(len(which) == 3 and set(which) <= {0, 1, 2} for which in drawn)
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_improvement_covers_what_the_exact_expert_gives():
+    exact = solve_exact(PROBLEM)
+    truth = float(PROBLEM.expert @ exact.cost) - MDP.expected_cost(exact.policy, exact.cost)
+    covered = []
+    for seed in range(60):
+        found = uncertainty(PROBLEM, shown(60, seed), n_resamples=100, **QUIET)
+        covered.append(found.improvement.low <= truth <= found.improvement.high)
+    assert np.mean(covered) >= 0.85
+
+
+def test_the_guaranteed_improvement_is_that_of_the_solution():
+    found = uncertainty(PROBLEM, shown(6), n_resamples=3, **QUIET)
+    promise = found.solution.guarantee
+    assert found.guaranteed.estimate == promise.improvement
+    again = guarantee(MDP, found.solution.policy, MDP.occupancy_of(found.solution.policy), promise.belief)
+    assert again.improvement <= 1e-9  # nobody is better than oneself
+
+
+def test_what_cannot_be_resampled_is_refused():
+    with pytest.raises(TypeError, match="demonstrations are needed with a problem"):
+        uncertainty(PROBLEM)
+    with pytest.raises(ValueError, match="at least two trajectories"):
+        uncertainty(PROBLEM, shown(1))
+    with pytest.raises(TypeError, match="source must be an RLfDTrainer or an RLfDProblem"):
+        uncertainty("trainer", shown(2))
+
+
+@pytest.mark.needs_imitation
+@pytest.mark.filterwarnings("ignore:tried to wrap", "ignore:trying to unwrap")
+def test_a_trainer_is_asked_for_its_own_demonstrations():
+    from rlfd_gym import RLfDTrainer
+    from rlfd_gym.problem import examples
+    from rlfd_gym.trainer import quiet_logger
+
+    env, problem = examples.inventory_env(), examples.inventory()
+    walks = demonstrate(env.mdp, env.mdp.policy_of(problem.expert), 4, 60, seed=0)
+    trainer = RLfDTrainer(walks, env, prior=problem.prior, custom_logger=quiet_logger())
+    trainer.train()
+    found = uncertainty(trainer, n_resamples=3, **QUIET)
+    np.testing.assert_allclose(found.solution.cost, trainer.solution.cost, atol=1e-9)
+    with pytest.raises(TypeError, match="belong to the trainer"):
+        uncertainty(trainer, walks)
+    trainer.set_demonstrations(problem.expert)
+    with pytest.raises(ValueError, match="it has an occupancy"):
+        uncertainty(trainer)
