@@ -129,9 +129,9 @@ def mdp_of_dense(
 def _rows(name: str, values: Any, layout: str) -> tuple[Any, int, int]:
     """Return one row over next states for each (s, a), by s, then a; and how many of both there are."""
     if _per_action(values, layout):
-        parts = []
+        parts: list[Any] = []
         for action, matrix in enumerate(values):
-            part = matrix if sp.issparse(matrix) else _checks.numbers(f"{name}[{action}]", matrix)
+            part: Any = matrix if sp.issparse(matrix) else _checks.numbers(f"{name}[{action}]", matrix)
             if len(part.shape) != 2 or part.shape[0] != part.shape[1] or 0 in part.shape:
                 raise ValueError(f"{name}[{action}] has shape {part.shape}, expected (n_states, n_states)")
             if sp.issparse(part) and part.format == "csr":
