@@ -38,7 +38,7 @@ def plot_uncertainty(found: Uncertainty) -> Figure:
 
 def _draw_costs(axis: Axes, found: Uncertainty) -> None:
     order = np.argsort(found.solution.cost, kind="stable")
-    x = np.arange(len(order))
+    x = np.arange(len(order), dtype=np.float64)
     plots.draw_band(
         axis, x, found.solution.cost[order], found.cost_low[order], found.cost_high[order], color=plots.BLUE
     )
