@@ -210,14 +210,14 @@ def wins(results: list[Result]) -> list[str]:
     cost = {(r.task, r.number, r.seed, r.belief, r.measure, r.estimate): r.value for r in results if r.belief}
     for name in list(ESTIMATES)[1:]:
         for kind, title in READINGS.items():
+            # The beliefs share the demonstrations, so their mean is one number for each sample.
             gains = [
-                (cost[(*key, belief, kind, "count")] - cost[(*key, belief, kind, name)]) / ways[key]
+                np.mean([cost[(*key, b, kind, "count")] - cost[(*key, b, kind, name)] for b in BELIEFS]) / ways[key]
                 for key in keys
-                for belief in BELIEFS
             ]
             text.append(
                 f"* {ESTIMATES[name]}, read as a {title}: {shown(gains)} of the way from expert to optimum better than "
-                f"the count, over all rows."
+                "the count, over all samples."
             )
     return text
 

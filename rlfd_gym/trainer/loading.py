@@ -167,7 +167,8 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
     known = [name for name in METHODS if name.startswith(str(solver))] if own else [method]
     x = vectors["mixture"] if few else vectors["cost"]
     upper, lower = _bounds(header, x, vectors, problem, own)
-    _check_policy(vectors["policy"], vectors["occupancy"], problem, upper - lower if own else None)
+    negligible = 0.0 if solver == "smd" else 2 * max(upper - lower, 0.0) / (problem.belief.largest or 1.0)
+    _check_policy(vectors["policy"], vectors["occupancy"], problem, negligible if own else None)
     point = Point(x, vectors.get("value", np.zeros(0)), vectors["occupancy"])
     return Solution(
         **vectors,
@@ -185,19 +186,17 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
     )
 
 
-def _check_policy(policy: FloatArray, occupancy: FloatArray, problem: AnyProblem, gap: float | None) -> None:
+def _check_policy(policy: FloatArray, occupancy: FloatArray, problem: AnyProblem, negligible: float | None) -> None:
     """Refuse what is no policy or no occupancy, and of our solvers a policy that is not the occupancy's.
 
-    In states without mass, up to the `gap` of our solvers, the policy is planned and may be any.
+    In states without mass, of what is `negligible` to our solvers, the policy is planned.
     """
     sums = np.append(np.add.reduceat(policy, problem.state_starts[:-1]), occupancy.sum())
     if min(policy.min(), occupancy.min()) < -SAME_SUMS or np.abs(sums - 1).max() > _checks.SUM_TOLERANCE:
         raise ValueError("solution: its policy or its occupancy is no probability distribution")
-    if gap is None:
+    if negligible is None:
         return
-    light = massless(
-        np.add.reduceat(occupancy, problem.state_starts[:-1]), 2 * max(gap, 0.0) / (problem.belief.largest or 1.0)
-    )
+    light = massless(np.add.reduceat(occupancy, problem.state_starts[:-1]), negligible)
     same = np.isclose(policy, shares(occupancy, problem.state_starts), rtol=0, atol=SAME_SUMS)
     if not (same | light[problem.pair_states]).all():
         raise ValueError("solution: its policy is not that of its occupancy")

@@ -43,7 +43,7 @@ def test_a_lesson_does_not_hold_the_truth_or_the_exact_expert_behind_demonstrati
     compare.run(**TINY | {"methods": ["mine"], "demonstrations": [2]})
     task, lesson = compare.TASKS["inventory"].make(0), lessons[-1]
     held = {item.name: getattr(lesson, item.name) for item in fields(lesson)}
-    assert set(held) == {"mdp", "shown", "prior", "alpha", "basis", "iterations", "runs", "seed", "belief"}
+    assert set(held) == {"mdp", "shown", "prior", "alpha", "basis", "iterations", "runs", "seed", "belief", "estimator"}
     np.testing.assert_array_equal(held["prior"], task.prior)
     np.testing.assert_array_equal(held["basis"], task.basis)
     secret = [task.truth, task.expert]

@@ -20,7 +20,7 @@ from rlfd_gym.report.tables import mean_and_margin
 def test_the_printed_numbers_are_those_of_the_csv(written):
     result, out = written
     with open(out / "results.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+        rows = [row for row in csv.DictReader(file) if row["reading"] == "occupancy"]
     titles = {name: method.title for name, method in compare.METHODS.items()}
     for task in SMALL["tasks"]:
         printed = str(result.table(task))

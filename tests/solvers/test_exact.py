@@ -285,7 +285,7 @@ def test_where_the_solution_has_no_mass_its_policy_plans_with_the_learned_cost(m
     policy = mdp.policy_of(noisy_expert(mdp, env.cost, 0.3))
     shown = demonstrate(mdp, policy, 1, mdp.horizon(), seed=1)
     expert = occupancy_from_demonstrations(shown, mdp, estimator="count")
-    solution = solve_exact(RLfDProblem(mdp, expert, env.cost, 1e4), method)
+    solution = solve_exact(RLfDProblem(mdp, expert, env.cost, 1.0), method)
     optimum = mdp.optimal(env.cost).expected_cost
     assert mdp.expected_cost(solution.policy, env.cost) < 0.9 * optimum < 0
     assert mdp.expected_cost(mdp.policy_of(solution.occupancy), env.cost) > 0.8 * optimum

@@ -18,7 +18,7 @@ QUIET = {"progress_bar": False}
 
 
 def shown(number, seed=0):
-    return demonstrate(MDP, POLICY, number, 12, seed=seed)
+    return demonstrate(MDP, POLICY, number, 16, seed=seed)
 
 
 def test_identical_trajectories_leave_no_doubt():

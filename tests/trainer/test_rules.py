@@ -38,9 +38,11 @@ def test_the_discrepancy_rule_measures_the_noise_of_the_trainers_trajectories(ma
     trainer = make(few, inventory, prior=guess, alpha="discrepancy", solver="exact")
     trainer.train()
     first = trainer.alpha
-    expert = occupancy_from_demonstrations(few, mdp)
+    expert = occupancy_from_demonstrations(few, mdp, prior=guess)
     (point,) = alpha_path(RLfDProblem(mdp, expert, guess), [first])
-    assert point.departure == pytest.approx(occupancy_noise(few, mdp), rel=0.1)  # another seed of the bootstrap
+    assert point.departure == pytest.approx(
+        occupancy_noise(few, mdp, prior=guess), rel=0.1
+    )  # another seed of the bootstrap
     trainer.set_demonstrations(many)
     assert np.isnan(trainer.alpha)
     trainer.train()

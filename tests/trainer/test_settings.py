@@ -62,14 +62,14 @@ def test_an_order_that_was_cut_counts_as_what_it_was_cut_to(make, inventory):
         make([trajectory([11, 3], [16])], inventory)
 
 
-def test_transitions_without_times_need_discounting_none(make, inventory):
+def test_transitions_without_times_cannot_be_counted_discounted(make, inventory):
     from imitation.data.types import TransitionsMinimal
 
     transitions = TransitionsMinimal(obs=np.array([0, 1]), acts=np.array([3, 4]), infos=np.array([{}, {}]))
     with pytest.raises(ValueError, match="transitions without times"):
-        make(transitions, inventory)
-    trainer = make(transitions, inventory, discounting="none")
-    assert trainer.train(1000).sum() == pytest.approx(1)
+        make(transitions, inventory, estimator="count")
+    for settings in ({"estimator": "count", "discounting": "none"}, {}):
+        assert make(transitions, inventory, **settings).train(1000).sum() == pytest.approx(1)
 
 
 def test_with_tables_the_exact_solver_is_the_default(make, inventory, careful, guess):
