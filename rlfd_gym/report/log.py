@@ -22,7 +22,7 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._file_sets import replacing_set
 from rlfd_gym.alpha import AlphaChoice, AlphaPath, alpha_path, parse_rule, select_alpha
-from rlfd_gym.experts.logs.estimate import Log
+from rlfd_gym.experts.logs.log import Log
 from rlfd_gym.experts.logs.labels import Label
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.scale import CostScale
