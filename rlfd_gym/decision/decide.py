@@ -99,6 +99,7 @@ def decide(
     learner = _Learner(pairs, restricted(held, pairs), reading)
     now = Draw(log.mdp, log.policy, log.visits.astype(np.float64))
     learner, path, reason = _with_alpha(learner, now, alpha)
+    held = held.with_alpha(learner.belief.alpha) if isinstance(held, NearPrior) else held
     learned = learner.learn(now)
     resampled = _Resamples.of(log, learner, learned, held, amounts, number, rng)
     tails = (1 - share) / 2, (1 + share) / 2
@@ -172,7 +173,6 @@ class _Resamples:
 
     promised: float
     difference: FloatArray
-    floor: float
     savings: FloatArray
     optimism: FloatArray
     floors: FloatArray
@@ -186,26 +186,27 @@ class _Resamples:
         cls, log: Log, learner: _Learner, learned: _Learned, belief: Belief, amounts: FloatArray, number: int, rng: Any
     ) -> _Resamples:
         """Learn anew from each resample, and judge in it and in the estimated model."""
-        here = _difference(log.mdp, log.policy, learned.policy)
+        expert = log.mdp.occupancy_of(log.policy)
+        here = expert - log.mdp.occupancy_of(learned.policy)
         savings, optimism, floors, high_floors, present = np.zeros((5, number))
         policies, x = [], []
         with collected_warnings():  # a gap that stays open in one resample is no news
             for k, draw in enumerate(draws(log, number, rng)):
                 again = learner.learn(draw)
-                fixed = _difference(draw.mdp, draw.policy, learned.policy)
-                there = _difference(draw.mdp, draw.policy, again.policy)
-                back = _difference(log.mdp, log.policy, again.policy)
+                drawn = draw.mdp.occupancy_of(draw.policy)
+                fixed = drawn - draw.mdp.occupancy_of(learned.policy)
+                there = drawn - draw.mdp.occupancy_of(again.policy)
+                back = expert - log.mdp.occupancy_of(again.policy)
                 savings[k] = fixed @ amounts
                 optimism[k] = (there - back) @ amounts
                 floors[k] = _least(belief, fixed)
                 high_floors[k] = _least(belief, there) - _least(belief, back)
-                present[k] = draw.mdp.occupancy_of(draw.policy) @ amounts
+                present[k] = drawn @ amounts
                 policies.append(again.policy)
                 x.append(again.x)
         return cls(
             promised=float(here @ amounts),
             difference=here,
-            floor=_least(belief, here),
             savings=savings,
             optimism=optimism,
             floors=floors,
@@ -270,14 +271,15 @@ def _path(learner: _Learner, now: Draw, path: AlphaPath | None, belief: Belief, 
         one.read(now, known[value]) if value in known else one.learn(now)
         for value, one in zip(values, learners, strict=True)
     ]
-    differences = [_difference(now.mdp, now.policy, one.policy) for one in found]
+    expert = now.mdp.occupancy_of(now.policy)
+    differences = [expert - now.mdp.occupancy_of(one.policy) for one in found]
     improvement = np.array([d @ amounts for d in differences])
     return Path(
         parameter=parameter,
         values=np.array(values),
         policies=np.array([one.policy for one in found]),
         actions=np.array([now.mdp.likely_actions(one.policy) for one in found]),
-        expected_cost=float(now.mdp.occupancy_of(now.policy) @ amounts) - improvement,
+        expected_cost=float(expert @ amounts) - improvement,
         improvement=improvement,
         guaranteed=np.array([_least(one, d) for one, d in zip(beliefs, differences, strict=True)]),
         prices=np.array([one.x for one in found]) if isinstance(belief, Prices) else np.zeros((len(values), 0)),
@@ -285,9 +287,7 @@ def _path(learner: _Learner, now: Draw, path: AlphaPath | None, belief: Belief, 
     )
 
 
-def _recommendations(
-    log: Log, policy: FloatArray, others: list[FloatArray], least: int
-) -> tuple[Recommendation, ...]:
+def _recommendations(log: Log, policy: FloatArray, others: list[FloatArray], least: int) -> tuple[Recommendation, ...]:
     """Return what is done and what should be, for each state that was left."""
     mdp = log.mdp
     present, now = mdp.likely_actions(log.policy), mdp.likely_actions(policy)
@@ -339,11 +339,6 @@ def _least(belief: Belief, d: FloatArray) -> float:
     """Return the least improvement over a belief, in money."""
     worst = belief.best(d)
     return float(d @ belief.cost(worst)) / (1.0 if belief.scale is None else belief.scale.factor)
-
-
-def _difference(mdp: TabularMDP, expert: FloatArray, policy: FloatArray) -> FloatArray:
-    """Return μ_E - μ."""
-    return mdp.occupancy_of(expert) - mdp.occupancy_of(policy)
 
 
 def _mode(mdp: TabularMDP, policy: FloatArray) -> FloatArray:

@@ -170,8 +170,7 @@ class Builder:
             unit=unit,
             malformed=tuple(malformed),
             amounts={
-                name: settled(readings, spoken.decimal, "decimal", DECIMALS)
-                for name, readings in self._amounts.items()
+                name: settled(readings, spoken.decimal, "decimal", DECIMALS) for name, readings in self._amounts.items()
             },
             notes=tuple(notes),
         )

@@ -119,7 +119,9 @@ def estimate(
     if ends == "continue" and unvisited != "self":
         ended = (~rows.left).astype(np.float64)
         anywhere = sp.csr_array(np.bincount(pair_states, weights=visits, minlength=n_states)[None])
-        weights = sp.diags_array(1 - ended[pair_states]) @ weights + sp.csr_array(ended[pair_states][:, None]) @ anywhere
+        weights = (
+            sp.diags_array(1 - ended[pair_states]) @ weights + sp.csr_array(ended[pair_states][:, None]) @ anywhere
+        )
     transitions = sp.diags_array(1 / weights.sum(axis=1)) @ weights
     counts.sort_indices()
     return TabularMDP(transitions, pair_states, pairs % n_actions, initial, discount, n_actions), counts
@@ -143,7 +145,8 @@ def episode_groups(rows: Rows, mdp: TabularMDP, counts: sp.csr_array) -> sp.csr_
     for part in parts(len(good)):
         some = good[part]
         episode, s, a, following = (
-            column[part][some].astype(np.int64) for column in (rows.episodes, rows.states, rows.actions, rows.next_states)
+            column[part][some].astype(np.int64)
+            for column in (rows.episodes, rows.states, rows.actions, rows.next_states)
         )
         places = np.searchsorted(keys, mdp.pair_index(s, a) * mdp.n_states + following)
         groups = groups + sp.csr_array((np.ones(len(s)), (group_of[episode], places)), shape=groups.shape)
@@ -181,5 +184,3 @@ def _good_parts(rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:
     for part in parts(len(rows.good)):
         s, a, following = (column[part][rows.good[part]].astype(np.int64) for column in columns)
         yield s * len(rows.action_labels) + a, following
-
-

@@ -97,7 +97,9 @@ def label_columns(
         check_spelling(columns)
     known = None if given is None else set(given)
     spelling, notes = _spellings(columns, meanings, given) if fold and not numbers else ({}, ())
-    labelled = [_label(column, means, numbers, known, spelling) for column, means in zip(columns, meanings, strict=True)]
+    labelled = [
+        _label(column, means, numbers, known, spelling) for column, means in zip(columns, meanings, strict=True)
+    ]
     return [replace(labelled[0], notes=notes), *labelled[1:]]
 
 

@@ -128,7 +128,7 @@ def amount(text: str, decimal: str) -> float:
     rest = _CURRENCY.sub("", rest).strip()
     if not _NUMBERS[decimal].fullmatch(rest):
         return np.nan
-    for sign in _BLANKS + (","  if decimal == "." else "."):
+    for sign in _BLANKS + ("," if decimal == "." else "."):
         rest = rest.replace(sign, "")
     number = float(rest.replace(",", "."))
     return -number if negative else number

@@ -43,7 +43,9 @@ def test_a_column_that_is_there_twice_is_refused(csv):
 
 def test_a_file_in_another_encoding_than_utf8_is_named(tmp_path):
     (tmp_path / "log.csv").write_bytes((HEADER + "1,Café,0,1,1\n").encode("latin-1"))
-    with pytest.raises(ValueError, match=r"log\.csv is no CSV file in UTF-8: line 2 holds the byte 0xe9\..*encoding='latin-1'"):
+    with pytest.raises(
+        ValueError, match=r"log\.csv is no CSV file in UTF-8: line 2 holds the byte 0xe9\..*encoding='latin-1'"
+    ):
         read_log(tmp_path / "log.csv", discount=0.9, **NAMES)
 
 

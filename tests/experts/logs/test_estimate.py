@@ -147,7 +147,11 @@ def test_the_expert_is_the_policy_of_all_rows_even_with_episodes(csv):
         ({"state_labels": [1, 1]}, ValueError, "state_labels must hold .* none twice"),
         ({"action_labels": []}, ValueError, "action_labels must hold"),
         ({"action_labels": 3}, TypeError, "action_labels must be a sequence"),
-        ({"action_labels": [77]}, ValueError, r"no good row is left of 2: order .* labels given, 2 \(line 2, 3: '1', '0'\)"),
+        (
+            {"action_labels": [77]},
+            ValueError,
+            r"no good row is left of 2: order .* labels given, 2 \(line 2, 3: '1', '0'\)",
+        ),
     ],
 )
 def test_mistakes_in_the_arguments_of_read_log_are_named(csv, changes, error, message):
