@@ -235,18 +235,18 @@ def drawn(outcomes: list[Outcome]) -> Figure:
 PAGE = """# What savings from a log are worth
 
 Written by `python scripts/study_logs.py --docs docs`, from {n_logs} simulated logs of each size with {n_resamples}
-resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the middle of the ranges
-that are believed, and savings are in money a week, from the log's own first stocks.
+resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the middle of the
+ranges that are believed, and savings are in money a week, from the log's own first stocks.
 
 **A policy that is chosen and judged on the same log promises too much.** If every action that was seen once may be
-recommended, the promise (first column) is a multiple of what comes true (second column): of many pairs with a row or two,
-some look good by luck, and no resampling of a single row can show that. `decide` therefore recommends actions with at least
-10 rows, or the present ones (`least_rows`), and corrects what is left of the optimism by learning anew from resampled
-logs (`rlfd_gym/decision/resampling.py`). Its estimate is then nearly unbiased, and its 90% interval covers about what it says.
-The price is caution: with few rows less is recommended, and less is saved, than luck or more rows would allow.
+recommended, the promise (first column) is a multiple of what comes true (second column): of many pairs with a row or
+two, some look good by luck, and no resampling of a single row can show that. `decide` therefore recommends actions with
+at least 10 rows, or the present ones (`least_rows`), and corrects what is left of the optimism by learning anew from
+resampled logs (`rlfd_gym/decision/resampling.py`). The price is caution: with few rows less is recommended, and less is
+saved, than luck or more rows would allow.
 
-Rows are resampled within their pair where there are fewer than 30 episodes, whole episodes where there are more (the last
-size).
+Rows are resampled within their pair where there are fewer than 30 episodes, whole episodes where there are more (the
+last size).
 
 ![intervals and truths](logs_coverage.png)
 
@@ -255,7 +255,8 @@ size).
 
 EXPERTS = """
 **All rows, or the first of each episode.** The expert can be estimated from the policy of all rows, or from discounted
-episodes, of which only the first 1/(1-γ) rows count. The exact solution for each estimate, without any limit on rows, truly saves:
+episodes, of which only the first 1/(1-γ) rows count. The exact solution for each estimate, without any limit on rows,
+truly saves:
 
 | shops × weeks | expert="policy" | rows that carried it | expert="episodes" | rows that carried it |
 |---|---|---|---|---|"""

@@ -231,7 +231,7 @@ def _belief(log: Log, belief: Any, scale: CostScale | None) -> tuple[Belief, int
     """Return the belief over the pairs of the log, and how many of them the prior lacks."""
     if isinstance(belief, Mapping):
         return prior_belief(log, belief, scale=scale)
-    _checks.instance("belief", belief, Belief, "or a table of costs by (state, action)")
+    _checks.instance("belief", belief, Belief, "or a table of costs")  # type: ignore[type-abstract]
     if scale is not None:
         raise ValueError("scale belongs to a table of costs; a belief has its own")
     return belief.over(log.mdp), 0

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import FloatArray
+from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import Belief, Intervals, NearPrior, Prices
 from rlfd_gym.beliefs.prices import Range
 from rlfd_gym.experts.logs import Log, log_features
@@ -77,7 +77,7 @@ def prior_belief(
     return NearPrior(prior, alpha).stated_in(chosen), lacking
 
 
-def restricted(belief: Belief, pairs: FloatArray) -> Belief:
+def restricted(belief: Belief, pairs: IntArray) -> Belief:
     """Return the same belief over some of the pairs, given by their numbers."""
     small: Belief
     if isinstance(belief, Prices):

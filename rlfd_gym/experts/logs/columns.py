@@ -269,4 +269,4 @@ def _listed(name: str, values: Any, part: slice) -> list[Any]:
     if hasattr(values, "iloc"):
         some = values.iloc[part]
         return [None if missing else value for value, missing in zip(some.tolist(), some.isna(), strict=True)]
-    return values[part].tolist()  # type: ignore[no-any-return]
+    return values[part].tolist()

@@ -27,9 +27,10 @@ made feasible for this purpose.
 occupancy under P̂ of π̂(a|s) = N(s, a) / N(s): all rows count equally, and Tγ μ_E = ν₀ holds
 exactly, but behaviour that depends on more than the state is averaged. With "episodes", each step
 has the weight (1-γ)γᵗ, as in `rlfd_gym.experts.demonstrations`; only about the first 1/(1-γ) steps
-of an episode count, up to its first gap, and `docs/logs_coverage.md` shows what that costs. An episode is cut at a bad row, and at a row that does not begin in the state in which
-the previous row ended; from there it is continued under P̂ and π̂, like a truncated episode. Rows
-after a cut still count for P̂ and π̂.
+of an episode count, up to its first gap, and `docs/logs_coverage.md` shows what that costs. An
+episode is cut at a bad row, and at a row that does not begin in the state in which the previous row
+ended; from there it is continued under P̂ and π̂, like a truncated episode. Rows after a cut still
+count for P̂ and π̂.
 
 **Bad rows** are left out, counted by reason and listed. A warning says how many there are, and
 above `max_dropped` of all rows an error.

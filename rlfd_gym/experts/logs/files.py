@@ -190,4 +190,4 @@ def _values(array: Any) -> list[Any]:
         from pyarrow import timestamp
 
         array = array.cast(timestamp("us", array.type.tz), safe=False)
-    return array.to_pylist()  # type: ignore[no-any-return]
+    return array.to_pylist()

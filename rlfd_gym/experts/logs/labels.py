@@ -124,7 +124,8 @@ def _spellings(
                 counts.setdefault(folded(text), Counter())[text] += int(count)
     chosen = {folded(str(label)): str(label) for label in reversed(given or ())}
     exact = set(map(str, given or ()))
-    spelling, notes = {}, []
+    spelling: dict[str, str] = {}
+    notes: list[str] = []
     for key, found in counts.items():
         label = chosen.get(key, found.most_common(1)[0][0])
         others = [text for text in found if text not in {label, *exact}]

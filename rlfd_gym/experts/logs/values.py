@@ -167,9 +167,9 @@ class Readings:
                 place = int(np.argmax(rows))
                 self._examples[kind] = values[place], len(self._first) + place
         if "comma" not in self._examples and kinds["either"].any():
-            with_comma = [k for k in np.flatnonzero(kinds["either"]) if "," in str(values[k])]
+            with_comma = [k for k in np.flatnonzero(kinds["either"]).tolist() if "," in str(values[k])]
             if with_comma:
-                self._examples["comma"] = values[with_comma[0]], len(self._first) + int(with_comma[0])
+                self._examples["comma"] = values[with_comma[0]], len(self._first) + with_comma[0]
         if self._examples and not self._second:
             self._second.extend(self._first)
         self._first.frombytes(first.tobytes())
