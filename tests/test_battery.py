@@ -14,6 +14,7 @@ PACKAGES = (
     *(
         "rlfd_gym.solvers",
         "rlfd_gym.alpha",
+        "rlfd_gym.decision",
         "rlfd_gym.envs",
         "rlfd_gym.baselines",
         "rlfd_gym.compare",
@@ -26,13 +27,29 @@ ELSEWHERE = {
         ("Apprentice", "Solution", "History", "Plan", "Log", "LogReport", "Walk", "Demonstrations"), RECORD
     ),
     **dict.fromkeys(
-        ("Guarantee", "Point", "AlphaChoice", "AlphaPath", "PathPoint", "Comparison", "Instance", "Lesson"), RECORD
+        (
+            "Logged",
+            "Decision",
+            "Estimate",
+            "Path",
+            "PriceAnswer",
+            "Recommendation",
+            "Guarantee",
+            "Point",
+            "AlphaChoice",
+            "AlphaPath",
+            "PathPoint",
+            "Comparison",
+            "Instance",
+            "Lesson",
+        ),
+        RECORD,
     ),
     **dict.fromkeys(
         ("Measure", "Method", "Task", "Cell", "Report"), "an entry of a registry or a page, written in code"
     ),
     **dict.fromkeys(("Belief", "Problem", "TabularEnv"), "abstract; its methods are tried on a subclass"),
-    **dict.fromkeys(("MEASURES", "METHODS", "TASKS", "EXPERTS", "UNVISITED", "plots"), "no callable"),
+    **dict.fromkeys(("MEASURES", "METHODS", "TASKS", "ENDS", "EXPERTS", "UNVISITED", "plots"), "no callable"),
     **dict.fromkeys(("register_envs", "legend"), "takes nothing"),
     **dict.fromkeys(("cloning_network", "gail", "mce_irl", "RLfDTrainer"), "needs imitation: see below"),
     **dict.fromkeys(("SolverError", "CellError", "InUseError", "ProvenanceError"), "an error"),

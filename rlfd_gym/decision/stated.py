@@ -69,8 +69,9 @@ def prior_belief(
     Pairs of the log that the table lacks get the middle of the range, where learning begins without
     a prior. Return the belief and the number of such pairs.
     """
+    _checks.instance("log", log, Log)
     _checks.instance("costs", costs, Mapping, "by (state label, action label)")  # type: ignore[type-abstract]
-    chosen = CostScale.spanning(list(costs.values())) if scale is None else scale
+    chosen = CostScale.spanning(list(costs.values())) if scale is None else _checks.instance("scale", scale, CostScale)
     middle = (chosen.low + chosen.high) / 2
     prior = chosen.to_box(log.pair_values("prior", costs, default=middle))
     lacking = sum(pair not in costs for pair in log.pair_labels())

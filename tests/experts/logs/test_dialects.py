@@ -98,7 +98,9 @@ def test_days_and_months_decide_the_order_of_the_rows(tmp_path):
 
 def test_dates_in_two_orders_are_refused_with_both(tmp_path):
     path = exported(tmp_path, respelled(week=["25/12/2023", "12/26/2023", "2023-12-27"]))
-    with pytest.raises(ValueError, match=r"'25/12/2023' \(line 2\) needs dates='day-first', '12/26/2023' \(line 3\) needs"):
+    with pytest.raises(
+        ValueError, match=r"'25/12/2023' \(line 2\) needs dates='day-first', '12/26/2023' \(line 3\) needs"
+    ):
         read(path)
 
 

@@ -12,9 +12,18 @@ NAMES = {"state": "stock", "action": "order", "episode": "shop"}
 
 
 def test_the_following_row_of_the_episode_tells_the_next_state():
-    rows = {"shop": ["a", "b", "a", "b", "a"], "week": [3, 1, 1, 2, 2], "stock": [5, 7, 1, 8, 2], "order": [0, 1, 2, 3, 4]}
+    rows = {
+        "shop": ["a", "b", "a", "b", "a"],
+        "week": [3, 1, 1, 2, 2],
+        "stock": [5, 7, 1, 8, 2],
+        "order": [0, 1, 2, 3, 4],
+    }
     log = read_log(rows, discount=0.9, **NAMES, time="week")
-    seen = [(s, a, log.state_labels[t]) for (s, a), row in zip(log.pair_labels(), log.counts.toarray(), strict=True) for t in np.flatnonzero(row)]
+    seen = [
+        (s, a, log.state_labels[t])
+        for (s, a), row in zip(log.pair_labels(), log.counts.toarray(), strict=True)
+        for t in np.flatnonzero(row)
+    ]
     assert seen == [(1, 2, 2), (2, 4, 5), (7, 1, 8)]
     assert (log.report.n_used, log.report.n_last, log.report.bad) == (3, 2, ())
     assert "next states are those of the following rows" in str(log.report)
@@ -25,7 +34,13 @@ def test_it_is_the_same_log_as_with_a_column_of_next_states(inventory):
     stock = rng.integers(0, 5, (4, 31))
     order = rng.integers(0, 3, (4, 30))
     shop, day = np.repeat(np.arange(4), 30), np.tile(np.arange(30), 4)
-    told = {"shop": shop, "day": day, "stock": stock[:, :-1].ravel(), "order": order.ravel(), "next_state": stock[:, 1:].ravel()}
+    told = {
+        "shop": shop,
+        "day": day,
+        "stock": stock[:, :-1].ravel(),
+        "order": order.ravel(),
+        "next_state": stock[:, 1:].ravel(),
+    }
     mixed = rng.permutation(120)
     full = read_log({name: column[mixed] for name, column in told.items()}, discount=0.9, **NAMES, time="day")
     keep = day < 29  # the last day's next state is known from the column only
@@ -39,7 +54,10 @@ def test_it_is_the_same_log_as_with_a_column_of_next_states(inventory):
 
 @bad_rows
 def test_a_missing_week_is_a_gap_and_its_neighbour_is_bad():
-    rows = {"shop": ["a"] * 6, "week": ["2023-01-02", "2023-01-09", "2023-01-23", "2023-01-30", "2023-02-06", "2023-02-13"]}
+    rows = {
+        "shop": ["a"] * 6,
+        "week": ["2023-01-02", "2023-01-09", "2023-01-23", "2023-01-30", "2023-02-06", "2023-02-13"],
+    }
     rows |= {"stock": [0, 1, 2, 3, 4, 5], "order": [0] * 6}
     log = read_log(rows, discount=0.9, **NAMES, time="week", max_dropped=0.2)
     assert told(log) == {"the row that should follow in week is not there": (1, (1,))}
