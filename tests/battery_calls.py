@@ -258,7 +258,7 @@ def calls() -> dict[str, Call]:
             logs.log_features,
             {"exogenous": "names of columns: see tests/experts/logs"},
             log=arg(log, bad.own),
-            features=arg({"buy": "action + 1"}, bad.own),
+            features=arg({"buy": "action + 1"}, bad.own, called="feature"),
         ),
         "Log.mean": at(paid.mean, column=arg("paid", bad.name), pooling=arg(1.0, bad.number(-0.1))),
         "decision.decide": at(

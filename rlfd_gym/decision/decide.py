@@ -33,6 +33,7 @@ from rlfd_gym.solvers.exact import solve_exact
 
 READINGS = ("mode", "mixture")
 LEAST_ROWS, RESAMPLES, CONFIDENCE = 10, 100, 0.9
+MOST_ROWS = 2**31 - 1
 WIDTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5)
 PATH_POINTS = 15
 AT_END = 1e-6  # a price that is so near to the end of its range, relative to its width, is there
@@ -89,7 +90,7 @@ def decide(
     """
     _checks.instance("log", log, Log)
     _checks.one_of("reading", reading, READINGS)
-    least = _checks.integer("least_rows", least_rows, 1)
+    least = _checks.integer("least_rows", least_rows, 1, MOST_ROWS)
     share = _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
     number = _checks.integer("n_resamples", n_resamples, 2, _checks.MOST_TIMES)
     rng = _checks.generator("seed", seed)

@@ -71,10 +71,12 @@ def prior_belief(
     """
     _checks.instance("log", log, Log)
     _checks.instance("costs", costs, Mapping, "by (state label, action label)")  # type: ignore[type-abstract]
+    lacking = sum(pair not in costs for pair in log.pair_labels())
+    if lacking == log.mdp.n_pairs:
+        raise ValueError(f"belief: costs must be by (state, action) of the log, but none is of its {lacking} pairs")
     chosen = CostScale.spanning(list(costs.values())) if scale is None else _checks.instance("scale", scale, CostScale)
     middle = (chosen.low + chosen.high) / 2
     prior = chosen.to_box(log.pair_values("prior", costs, default=middle))
-    lacking = sum(pair not in costs for pair in log.pair_labels())
     return NearPrior(prior, alpha).stated_in(chosen), lacking
 
 

@@ -31,6 +31,7 @@ from rlfd_gym.experts.logs.values import SEPARATORS, Dialect
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet")
 MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+AT_ONCE = 2**12  # rows that are held as Python objects
 _SEP = re.compile(r"^sep=(.)\s*$", re.IGNORECASE)
 
 
@@ -146,7 +147,7 @@ def _parts(reader: Any, lines: growing[int]) -> Iterator[list[list[Any]]]:
                 yield row
 
     rows = counted()
-    while part := list(islice(rows, columns.PART)):
+    while part := list(islice(rows, min(columns.PART, AT_ONCE))):
         yield part
 
 

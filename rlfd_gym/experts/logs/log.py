@@ -145,6 +145,7 @@ class Log(_checks.Locked):
 
     def column(self, name: str) -> Logged:
         """Return a logged column of numbers; an error names those that there are."""
+        _checks.instance("column", name, str, "the name of a column")
         if name not in self.columns:
             raise ValueError(
                 f"column {name!r} was not read as numbers; read_log(columns=[…]) has {listed(self.columns) or 'none'}"

@@ -187,6 +187,8 @@ def read_costs(
         isinstance(source, type) or not hasattr(source, "columns")
     ):
         raise TypeError(f"source must be a path, a DataFrame or a mapping, got {type(source).__name__}")
+    if dialect is not None:
+        _checks.instance("dialect", dialect, Dialect)
     if cost not in (column_names(source, dialect) or ()):
         roles["cost"] = cost  # an error names the columns that there are
     table = read_table(source, roles, (cost,), dialect)

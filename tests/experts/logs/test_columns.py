@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import time
 import tracemalloc
 
 import numpy as np
@@ -151,3 +152,16 @@ def test_keys_of_pairs_do_not_overflow_the_codes():
     log = read_log({"state": s, "action": s, "next_state": s}, discount=0.5, feasible=[(k, k) for k in range(n)])
     assert (log.mdp.pair_actions == s).all()
     assert (log.visits == 1).all()
+
+
+@early_ends
+def test_a_million_rows_are_read_in_seconds_and_bounded_memory(csv):
+    n_rows, n_weeks = 1_000_000, 1_000
+    shop = "".join(f"{week},SHOP,{week % 21},{week % 7},{(week + 1) % 21}\n" for week in range(n_weeks))
+    path = csv("".join(shop.replace("SHOP", str(number)) for number in range(n_rows // n_weeks)))
+    start = time.process_time()
+    log = read_log(path, discount=0.99, **NAMES, **EPISODES)
+    assert time.process_time() - start < 15
+    assert (log.report.n_used, log.report.n_episodes) == (n_rows, n_rows // n_weeks)
+    assert log.groups.shape[0] == 1_000
+    assert log.visits.sum() == n_rows

@@ -17,6 +17,7 @@ def test_the_report_says_what_was_seen_and_what_was_decided():
 
 
 @bad_rows
+@early_ends
 def test_rows_behind_gaps_carry_the_answer_unless_the_expert_is_estimated_from_episodes():
     # One bad row in the third week of each shop, and all later rows of the shop were behind a gap.
     rng = np.random.default_rng(0)
