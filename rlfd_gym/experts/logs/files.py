@@ -31,7 +31,7 @@ from rlfd_gym.experts.logs.values import SEPARATORS, Dialect
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet")
 MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-AT_ONCE = 2**12  # rows that are held as Python objects
+AT_ONCE = 2**9  # rows that are held as Python objects
 _SEP = re.compile(r"^sep=(.)\s*$", re.IGNORECASE)
 
 

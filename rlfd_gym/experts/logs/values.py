@@ -20,7 +20,6 @@ from array import array as growing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -146,7 +145,8 @@ class Readings:
     def __init__(self, name: str, read: Callable[[Any], tuple[float, float]]) -> None:
         """Start without rows."""
         self.name = name
-        self._read = lru_cache(REMEMBERED)(read)
+        self._read = read
+        self._known = _Known(read)
         self._first, self._second = growing("d"), growing("d")  # the second one is empty while both are equal
         self._examples: dict[str, tuple[Any, int]] = {}
 
@@ -154,8 +154,10 @@ class Readings:
         """Read the values of some more rows."""
         if not len(values):
             return
-        pairs = np.array([self._read(value) for value in values])
-        first, second = pairs[:, 0], pairs[:, 1]
+        if len(self._known) > REMEMBERED:
+            self._known = _Known(self._read)
+        places = np.fromiter(map(self._known.__getitem__, values), np.int64, len(values))
+        first, second = np.array(self._known.first)[places], np.array(self._known.second)[places]
         numbers = np.isnan(first), np.isnan(second)
         kinds = {
             "first": ~numbers[0] & numbers[1],
@@ -211,6 +213,20 @@ class Readings:
             f"{self.name} holds {told[kind]}, which is {_shown(first, option)} with {option}={names[0]!r} and "
             f"{_shown(second, option)} with {option}={names[1]!r}: say which"
         )
+
+
+class _Known(dict[Any, int]):
+    """Values that were read already, as places in two lists of readings."""
+
+    def __init__(self, read: Callable[[Any], tuple[float, float]]) -> None:
+        super().__init__()
+        self.read, self.first, self.second = read, growing("d"), growing("d")
+
+    def __missing__(self, value: Any) -> int:
+        for numbers, number in zip((self.first, self.second), self.read(value), strict=True):
+            numbers.append(number)
+        self[value] = place = len(self.first) - 1
+        return place
 
 
 def amounts(name: str) -> Readings:
