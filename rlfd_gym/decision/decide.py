@@ -1,6 +1,7 @@
 """`decide`: learn from a log, judge what was learned, and hold the answers as data.
 
-The expert is what the log shows, the belief what the user says about the costs. The apprentice is
+The expert is what the log shows: the policy of all its rows, however `log.expert` was estimated. The
+belief is what the user says about the costs. The apprentice is
 the exact solution of the learning problem over the pairs that enough rows support. Its saving is
 corrected for the optimism of having been chosen on the same log, see
 `rlfd_gym.decision.resampling`.

