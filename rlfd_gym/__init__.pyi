@@ -4,7 +4,11 @@ from ._errors import SolverError as SolverError
 from ._warnings import collected_warnings as collected_warnings
 from .alpha.path import alpha_path as alpha_path
 from .alpha.rules import select_alpha as select_alpha
+from .decision import Decision as Decision
+from .decision import decide as decide
+from .decision import price_belief as price_belief
 from .experts.demonstrations import occupancy_from_demonstrations as occupancy_from_demonstrations
+from .experts.logs import Dialect as Dialect
 from .experts.logs import Log as Log
 from .experts.logs import read_log as read_log
 from .experts.made_up import demonstrate as demonstrate

@@ -17,6 +17,7 @@ PACKAGES = {
     "logs": ("pandas>=2.0", "pyarrow>=23.0.1"),
     "render": ("pygame>=2.1.3",),
     "report": ("matplotlib>=3.8", "rich>=13"),
+    "tasks": ("icu-sepsis>=2.0.1",),
     "trainer": ("huggingface-sb3>=3.0", "seals>=0.2.1", "stable-baselines3>=2.2.1", "torch>=2.11"),
 }
 """The packages of each extra that a message may ask for."""

@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from unittest import mock
 
 import gymnasium as gym
@@ -442,6 +444,59 @@ def reward_net() -> Iterator[Line]:
     )  # fmt: skip
 
 
+LOG_ROWS = (1_000_000, 10_000_000)
+READ = """
+import resource, sys, time
+start = time.process_time()
+{read}
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+OURS = """
+from rlfd_gym import read_log
+names = {"state": "stock", "action": "order", "next_state": "next_stock", "episode": "shop", "time": "week"}
+log = read_log(sys.argv[1], discount=0.9, **names)
+assert log.report.n_used == int(sys.argv[2])
+"""
+PANDAS = """
+import pandas
+assert len(pandas.read_csv(sys.argv[1])) == int(sys.argv[2])
+"""
+
+
+def logs() -> Iterator[Line]:
+    """Measure reading a long log: seconds of the processor and peak memory, against pandas alone."""
+    for n_rows in LOG_ROWS:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "log.csv"
+            _write_log(path, n_rows)
+            used = []
+            for code in (OURS, PANDAS):
+                command = [sys.executable, "-c", READ.replace("{read}", code), str(path), str(n_rows)]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                seconds, peak = map(float, done.stdout.split())
+                used.append((seconds, peak / 1024))
+        (ours, our_peak), (theirs, their_peak) = used
+        yield Line(
+            f"read_log, {n_rows:,} rows of CSV: model, expert, episodes",
+            f"{ours:.1f} s {our_peak:.0f} MB",
+            f"read_csv {theirs:.1f} s {their_peak:.0f} MB",
+            ours / theirs,
+            "at most 250 MB and 150 bytes a row",
+            our_peak * 2**20 <= 250 * 2**20 + 150 * n_rows,
+        )
+
+
+def _write_log(path: Path, n_rows: int, n_weeks: int = 1000) -> None:
+    """Write a log of many shops, a part at a time."""
+    rng = np.random.default_rng(0)
+    with open(path, "w") as file:
+        file.write("shop,week,stock,order,next_stock\n")
+        for shop in range(n_rows // n_weeks):
+            stock, order = rng.integers(0, 21, n_weeks + 1), rng.integers(0, 7, n_weeks)
+            rows = zip(range(n_weeks), stock[:-1].tolist(), order.tolist(), stock[1:].tolist(), strict=True)
+            file.writelines(f"shop {shop},{week},{now},{sent},{then}\n" for week, now, sent, then in rows)
+
+
 def _prices_of(env: WindyGridworldEnv, number: int) -> RLfDProblem:
     """Return a problem with the costs of obstacles, goals and free cells as prices.
 
@@ -491,6 +546,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "exact-large": exact_large,
     "beliefs": beliefs,
     "reward-net": reward_net,
+    "logs": logs,
 }
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from battery import Argument, Call
 
 import rlfd_gym
-from rlfd_gym import alpha, baselines, beliefs, compare, experts, report
+from rlfd_gym import alpha, baselines, beliefs, compare, decision, experts, report
 from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv, ascii_layout, paper_layout, random_layout
+from rlfd_gym.experts import logs
 from rlfd_gym.experts.logs import read_costs
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp import Pairs, model_of_arrays, model_of_env, model_of_quantecon, over_time, soft_optimal
@@ -23,6 +24,7 @@ from rlfd_gym.report import plots
 RATIOS = "only ratios matter, and their sums do not overflow"
 UNIFORM = "None means uniform"
 DEFAULT = "None means the default"
+FILE = "as the file tells"
 LATER = "`set_demonstrations` may come later, as in imitation"
 AFFINE = "an affine map of any shape of numbers"
 LENGTHS = ("one_too_few", "one_too_many", "twice")
@@ -60,6 +62,8 @@ def calls() -> dict[str, Call]:
     path = rlfd_gym.alpha_path(problem, [0.01, 0.1, 1.0])
     solution = rlfd_gym.solve_exact(problem)
     log = rlfd_gym.read_log((states, actions, following), discount=0.6)
+    paid = {"state": states, "action": actions, "next_state": following, "paid": [1.0, 2.0, 3.0, 4.0]}
+    paid = rlfd_gym.read_log(paid, discount=0.6, columns=["paid"])
     costs = {pair: 0.5 for pair in log.pair_labels()}
 
     posterior = baselines.bayesian_irl(mdp, occupancy, prior, rationality=5.0, prior_spread=0.2, n_decisions=10).state
@@ -270,14 +274,20 @@ def calls() -> dict[str, Call]:
         "CostScale.from_box": at(experts.CostScale(-1, 1).from_box, cost=Argument(cost, bad.numbers, SHAPE | NOTHING)),
         "rlfd_gym.read_log": at(
             rlfd_gym.read_log,
-            {name: "labels: see tests/experts/logs" for name in ("state_labels", "action_labels", "feasible")},
+            dict.fromkeys(
+                ("state_labels", "action_labels", "feasible", "order", "columns"), "labels: see tests/experts/logs"
+            ),
             transitions=arg((states, actions, following), bad.own, called="(table|demonstrations|[.]csv)"),
             discount=discount,
             state=arg("state", column),
             action=arg("action", column),
-            next_state=arg("next_state", column),
+            next_state=arg("next_state", column, None_="the column of that name, or the following row"),
             episode=arg(None, column, None_="the log has no episodes"),
             time=arg(None, column, None_="in the order of the rows"),
+            fold=arg(True, bad.flag),
+            ends=arg("stay", bad.name, None_="as the episodes tell"),
+            max_dropped=arg(0.05, bad.number(-0.1, 1.1)),
+            dialect=arg(logs.Dialect(), bad.own, None_="as the file tells"),
             smoothing=arg(0.5, bad.number(-0.1)),
             unvisited=arg("self", bad.name),
             initial=arg([0.5, 0.25, 0.25], bad.distribution, None_="from the log"),
@@ -289,6 +299,48 @@ def calls() -> dict[str, Call]:
             state=arg("state", column),
             action=arg("action", column),
             cost=arg("cost", column),
+            dialect=arg(logs.Dialect(), bad.own, None_="as the file tells"),
+        ),
+        "logs.Dialect": at(
+            logs.Dialect,
+            separator=arg(";", bad.name, None_=FILE),
+            decimal=arg(",", bad.name, None_=FILE),
+            dates=arg("day-first", bad.name, None_=FILE),
+            encoding=arg("latin-1", bad.name, None_=FILE),
+        ),
+        "logs.log_features": at(
+            logs.log_features,
+            {"exogenous": "names of columns: see tests/experts/logs"},
+            log=arg(log, bad.own),
+            features=arg({"buy": "action + 1"}, bad.own, called="feature"),
+        ),
+        "Log.mean": at(paid.mean, column=arg("paid", bad.name), pooling=arg(1.0, bad.number(-0.1))),
+        "decision.decide": at(
+            decision.decide,
+            {"alpha": "a number or a rule: see select_alpha", "scale": "only with a table: see tests/decision"},
+            log=arg(log, bad.own),
+            belief=arg(beliefs.NearPrior(np.linspace(-0.5, 0.5, log.mdp.n_pairs), 1.0), bad.own),
+            money=arg(np.linspace(-5.0, 5.0, log.mdp.n_pairs), bad.numbers, None_="the prior"),
+            reading=arg("mode", bad.name),
+            least_rows=arg(1, bad.integer(0, -1)),
+            confidence=arg(0.9, bad.number(0.0, 1.0)),
+            n_resamples=arg(2, bad.integer(1, 0, -1)),
+            seed=seed,
+        ),
+        "decision.price_belief": at(
+            decision.price_belief,
+            {"exogenous": "names of columns: see tests/experts/logs"},
+            log=arg(log, bad.own),
+            ranges=arg({"buy": (1.0, 2.0)}, bad.own),
+            features=arg({"buy": "action + 1"}, bad.own),
+            offset=arg(0.5, bad.number()),
+        ),
+        "decision.prior_belief": at(
+            decision.prior_belief,
+            log=arg(log, bad.own),
+            costs=arg({pair: float(k) for k, pair in enumerate(log.pair_labels())}, bad.own),
+            alpha=weight,
+            scale=arg(CostScale(-1.0, 9.0), bad.own, None_="spans the costs"),
         ),
         "Log.pair_values": at(lambda table: log.pair_values("table", table), table=arg(costs, bad.own)),
         # --- beliefs

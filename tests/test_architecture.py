@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"rlfd_gym": "rlfd_gym", "rlfd_gym.envs": "envs", "rlfd_gym.baselines": "baselines"}
 BASE = {"_checks", "_files", "_file_sets", "_compiled", "_errors", "_install", "_programs", "_warnings"}
 """Helpers of the whole library, which know nothing of it."""
-CHAIN = ("mdp", "experts", "beliefs", "problem", "solvers", "alpha", "report")
+CHAIN = ("mdp", "experts", "beliefs", "problem", "solvers", "alpha", "decision", "report")
 """Each may import those before it."""
 UP_TO = {name: BASE | set(CHAIN[: CHAIN.index(name) + 1]) for name in CHAIN}
 

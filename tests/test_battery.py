@@ -14,6 +14,7 @@ PACKAGES = (
     *(
         "rlfd_gym.solvers",
         "rlfd_gym.alpha",
+        "rlfd_gym.decision",
         "rlfd_gym.envs",
         "rlfd_gym.baselines",
         "rlfd_gym.compare",
@@ -30,6 +31,12 @@ ELSEWHERE = {
     **dict.fromkeys(
         (
             "Posterior",
+            "Logged",
+            "Decision",
+            "Estimate",
+            "Path",
+            "PriceAnswer",
+            "Recommendation",
             "Guarantee",
             "Point",
             "AlphaChoice",
@@ -46,7 +53,7 @@ ELSEWHERE = {
         ("Measure", "Method", "Task", "Cell", "Report"), "an entry of a registry or a page, written in code"
     ),
     **dict.fromkeys(("Belief", "Problem", "TabularEnv"), "abstract; its methods are tried on a subclass"),
-    **dict.fromkeys(("MEASURES", "METHODS", "TASKS", "EXPERTS", "UNVISITED", "plots"), "no callable"),
+    **dict.fromkeys(("MEASURES", "METHODS", "TASKS", "ENDS", "EXPERTS", "UNVISITED", "plots"), "no callable"),
     **dict.fromkeys(("register_envs", "legend"), "takes nothing"),
     **dict.fromkeys(("cloning_network", "gail", "RLfDTrainer"), "needs imitation: see below"),
     **dict.fromkeys(("SolverError", "CellError", "InUseError", "ProvenanceError"), "an error"),

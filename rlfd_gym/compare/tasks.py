@@ -40,6 +40,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym._install import command
 from rlfd_gym.beliefs import Belief, Prices, scale_basis
 from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
 from rlfd_gym.mdp.tables import TabularMDP
@@ -115,7 +116,7 @@ class Task:
         """Raise an error that says what to install, if the package that the task needs is missing."""
         if not self.installed:
             package = self.needs.replace("_", "-")
-            raise ImportError(f'the task {self.name} needs {package}: pip install "rlfd-gym[tasks]"', name=self.needs)
+            raise ImportError(f"the task {self.name} needs {package}: {command('tasks')}", name=self.needs)
 
 
 def demonstrations_of(instance: Instance, number: int, seed: np.random.SeedSequence) -> list[Walk]:

@@ -204,7 +204,7 @@ class TabularMDP(Pairs):
         >>> mdp.transitions.toarray().tolist()      # the pairs (0, 0), (0, 1) and (1, 0)
         [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]]
         """
-        from rlfd_gym.experts.logs.estimate import read_log  # here, because it imports this module
+        from rlfd_gym.experts.logs.reading import read_log  # here, because it imports this module
 
         if len(transitions) not in (1, 3):
             raise TypeError(f"expected one log or three arrays (states, actions, next states), got {len(transitions)}")

@@ -7,13 +7,16 @@ reported in the log's own words:
     costs = read_costs("prior.csv")
     learned = learn(read_log("log.csv", discount=0.9), costs, alpha="regret-budget:0.05")
     write_report(learned, folder, title="Learned from log.csv")
+
+With `decided(learned, costs)` the page begins with what to do instead and what that saves, see
+`rlfd_gym.decision`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,23 +25,25 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._file_sets import replacing_set
 from rlfd_gym.alpha import AlphaChoice, AlphaPath, alpha_path, parse_rule, select_alpha
-from rlfd_gym.beliefs import NearPrior
-from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
-from rlfd_gym.experts.logs.estimate import Log
+from rlfd_gym.decision import Decision, decide, prior_belief
+from rlfd_gym.decision.resampling import only, supported
+from rlfd_gym.decision.words import sentences
 from rlfd_gym.experts.logs.labels import Label
+from rlfd_gym.experts.logs.log import Log
+from rlfd_gym.experts.logs.report import THIN
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.report import plots
 from rlfd_gym.report.html import Report
+from rlfd_gym.report.log_tables import SHOWN_STATES, cost_table, policy_table, recommended, rows_by_state, unseen
 from rlfd_gym.report.tables import write_csv
 from rlfd_gym.solvers.exact import solve_exact
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHOWN_STATES, SHOWN_COSTS = 40, 12  # on the page; the CSV files have all of them
 DIGITS = 6  # of numbers in the CSV files
 
 
@@ -53,6 +58,8 @@ class Learned:
         choice: the α that was chosen, the reason, and its solution.
         state: what the log calls a state.
         action: what the log calls an action.
+        n_without_prior: pairs that the prior lacks; they have the middle of its range.
+        decision: what follows from it all, if it was asked for.
     """
 
     log: Log
@@ -61,6 +68,8 @@ class Learned:
     choice: AlphaChoice
     state: str = "state"
     action: str = "action"
+    n_without_prior: int = 0
+    decision: Decision | None = None
 
     @property
     def solution(self) -> Solution:
@@ -95,8 +104,8 @@ def learn(
 
     Args:
         log: what `read_log` returns.
-        costs: the prior in money, as returned by `read_costs`; it must have a cost for every pair
-            of the log.
+        costs: the prior in money, as returned by `read_costs`. Pairs of the log that it lacks get
+            the middle of the range, where learning begins without a prior.
         alpha: a number, or a rule of `select_alpha`.
         scale: the range in which the cost is sought, in the prior's money. By default, the
             prior's own range.
@@ -104,8 +113,8 @@ def learn(
         action: what the log calls an action.
     """
     scale = CostScale.spanning(list(costs.values())) if scale is None else scale
-    guess = scale.to_box(log.pair_values("prior", costs))  # `scale` says where costs are sought, not where the guess is
-    problem = RLfDProblem(log.mdp, log.expert, belief=NearPrior(guess, DEFAULT_ALPHA, outside_box=True))
+    belief, lacking = prior_belief(log, costs, scale=scale)
+    problem = RLfDProblem(log.mdp, log.expert, belief=belief)
     path = alpha_path(problem)
     if isinstance(alpha, str):
         noise = None
@@ -115,23 +124,44 @@ def learn(
     else:
         solution = solve_exact(problem.with_alpha(alpha))
         choice = AlphaChoice(alpha, solution, "hand", f"alpha = {alpha:g} was given")
-    return Learned(log, scale, path, choice, state, action)
+    return Learned(log, scale, path, choice, state, action, lacking)
+
+
+def decided(learned: Learned, costs: Mapping[tuple[Label, Label], float], **options: Any) -> Learned:
+    """Return what was learned, with what follows from it: `decide` for the same α and range.
+
+    Args:
+        learned: what `learn` returns.
+        costs: the prior in money that it was learned with.
+        options: others of `decide`.
+    """
+    decision = decide(learned.log, costs, alpha=learned.choice.alpha, scale=learned.scale, **options)
+    return replace(learned, decision=decision)
 
 
 def summary(learned: Learned) -> list[list[str]]:
-    """Return a header, and the cost per step of each policy, in money, in the estimated model."""
+    """Return a header, and the cost per step of each policy, in money, in the estimated model.
+
+    The best policy for the prior takes actions that were seen; what an apprentice does on pairs that
+    were seen rarely or never is told.
+    """
     mdp, prior = learned.log.mdp, learned.path.problem.prior
+    seen, best = supported(learned.log, 1), np.zeros(mdp.n_pairs)
+    best[seen] = only(mdp, seen).optimal(prior[seen]).policy
     policies = {
         "logged behaviour": learned.log.policy,
         "apprentice": learned.solution.policy,
-        "best for the prior": mdp.optimal(prior).policy,
+        "best for the prior": best,
     }
     logged = mdp.occupancy_of(learned.log.policy)
-    rows = [["cost per step", "under the prior", "under the learned cost", "unlike the log"]]
+    rows = [["cost per step", "under the prior", "under the learned cost", "unlike the log", "on fewer than 10 rows"]]
     for name, policy in policies.items():
         occupancy = mdp.occupancy_of(policy)
         money = [f"{learned.scale.from_box(occupancy @ cost):.2f}" for cost in (prior, learned.solution.cost)]
-        rows.append([name, *money, f"{np.abs(occupancy - logged).sum() / 2:.0%} of the time"])
+        thin = float(occupancy[learned.log.visits < THIN].sum())
+        rows.append(
+            [name, *money, f"{np.abs(occupancy - logged).sum() / 2:.0%} of the time", f"{thin:.0%} of the time"]
+        )
     return rows
 
 
@@ -180,24 +210,29 @@ def write_page(
     page.text(_opening(learned))
     for text in warnings:
         page.text(f"Warning: {text}.")
+    if learned.decision is not None:
+        page.heading("In short")
+        for sentence in sentences(learned.decision):
+            page.text(sentence)
+        page.table(*recommended(learned.decision))
     page.heading("What it costs")
     header, *rows = summary(learned)
     page.table(header, rows, reference=[0, 2])
     page.text(
-        "Discounted averages in the prior's money, lower is better, as the model estimated from the log has it. Nobody "
-        "has tried the apprentice in practice."
+        "Discounted averages in the prior's money, lower is better, as the model estimated from the log has it. A "
+        "policy that was chosen on the same log looks better there than it is, the more so the fewer rows it rests on."
     )
     page.heading("The policy")
     page.picture(
         plots.png(draw_maps(learned)),
         "Left: what was done. Middle: what to do. Right: where the learned cost differs from the prior, in money, blue "
-        "cheaper and red dearer. Grey was never seen.",
+        f"cheaper and red more expensive. {unseen(log)}",
     )
-    page.table(*_policy_table(learned))
+    page.table(*policy_table(learned))
     if log.mdp.n_states > SHOWN_STATES:
         page.text(f"The {SHOWN_STATES} states where the apprentice is most often; policy.csv has all probabilities.")
     page.heading("The learned cost")
-    page.table(*_cost_table(learned))
+    page.table(*cost_table(learned))
     page.text(f"The largest changes to the prior, in money; cost.csv has all {log.mdp.n_pairs} pairs.")
     page.heading("Between the log and the prior")
     chosen = [learned.choice] if learned.choice.alpha > 0 else []  # a logarithmic axis has no 0
@@ -228,9 +263,11 @@ def draw_maps(learned: Learned) -> Figure:
     ]
     for axis, (title, values, colours) in zip(axes[0], panels, strict=True):
         table = mdp.table(values)
-        table[_rows_by_state(log) == 0] = np.nan
+        table[rows_by_state(log) == 0] = np.nan
         axis.set_facecolor("#D9D9D9")
         image = axis.imshow(table, aspect="auto", interpolation="nearest", **colours)
+        assumed = np.argwhere((mdp.table(log.visits) == 0) & np.isfinite(table))
+        axis.plot(assumed[:, 1], assumed[:, 0], "x", color="black", markersize=4)
         axis.grid(False)
         axis.set_title(title)
         axis.set_xlabel(learned.action, parse_math=False)
@@ -250,40 +287,3 @@ def _opening(learned: Learned) -> str:
         f"{learned.action}. {why[0].upper()}{why[1:]}. The problem was solved to within "
         f"{learned.solution.duality_gap:.0e} of its optimum, which is proven."
     )
-
-
-def _policy_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table of policies.
-
-    For each state they show the most frequent action in the log and the apprentice's most likely
-    one.
-    """
-    log, mdp = learned.log, learned.log.mdp
-    time, n_rows = mdp.sum_by_state(learned.solution.occupancy), _rows_by_state(log)
-    policies = log.policy, learned.solution.policy
-    likely = [(mdp.likely_actions(policy), mdp.max_by_state(policy)) for policy in policies]
-    rows = []
-    for s in np.sort(np.argsort(-time, kind="stable")[:SHOWN_STATES]):
-        if not n_rows[s]:
-            continue  # it is not known what to do there
-        row = [str(log.state_labels[s]), f"{n_rows[s]:,.0f}", f"{time[s]:.1%}"]
-        for action, chance in likely:
-            row += [str(log.action_labels[action[s]]), f"{chance[s]:.0%}"]
-        rows.append(row)
-    header = [learned.state, "rows", "apprentice's time", f"{learned.action} in the log", "share"]
-    return [*header, f"{learned.action} learned", "probability"], rows
-
-
-def _cost_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table of the largest changes to the prior."""
-    cost, prior, pairs = learned.cost, learned.prior, learned.log.pair_labels()
-    rows = []
-    for k in np.argsort(-np.abs(cost - prior), kind="stable")[:SHOWN_COSTS]:
-        amounts = [f"{prior[k]:.2f}", f"{cost[k]:.2f}", f"{cost[k] - prior[k]:+.2f}"]
-        rows.append([*map(str, pairs[k]), *amounts, f"{learned.log.visits[k]:,}"])
-    return [learned.state, learned.action, "prior", "learned", "change", "rows"], rows
-
-
-def _rows_by_state(log: Log) -> FloatArray:
-    """Return the number of rows of the log in which each state was left."""
-    return log.mdp.sum_by_state(log.visits.astype(np.float64))

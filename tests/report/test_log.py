@@ -10,7 +10,8 @@ from rlfd_gym import read_log
 from rlfd_gym.experts.logs import read_costs
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.report import write_csv
-from rlfd_gym.report.log import learn, summary, write_page, write_report, write_tables
+from rlfd_gym.report.log import decided, learn, summary, write_page, write_report, write_tables
+from rlfd_gym.report.log_tables import policy_table
 
 COSTS = {(0, 0): 3.0, (0, 1): 1.0, (1, 0): 2.0, (2, 0): 5.0}
 
@@ -37,8 +38,8 @@ def test_a_rule_chooses_alpha_and_says_why(learned):
 def test_the_summary_compares_three_policies_under_two_costs(learned):
     header, *rows = summary(learned)
     assert [row[0] for row in rows] == ["logged behaviour", "apprentice", "best for the prior"]
-    assert {len(row) for row in (header, *rows)} == {4}
-    assert rows[0][-1] == "0% of the time"
+    assert {len(row) for row in (header, *rows)} == {5}
+    assert rows[0][3] == "0% of the time"
     mdp, log = learned.log.mdp, learned.log
     assert float(rows[0][1]) == pytest.approx(mdp.occupancy_of(log.policy) @ learned.prior, abs=0.005)
 
@@ -98,3 +99,48 @@ def test_a_report_that_cannot_be_drawn_leaves_the_one_before(learned, tmp_path, 
     with pytest.raises(ZeroDivisionError):
         write_report(learned, tmp_path, title="second")
     assert {path.name: path.read_bytes() for path in tmp_path.glob("[!.]*")} == before
+
+
+@pytest.fixture(scope="module")
+def guessed():
+    # Ordering 2 was never seen. It is assumed to lead anywhere, and the prior likes it.
+    stock = np.arange(60) % 3
+    rows = {"stock": stock, "order": (stock == 0) * 1, "next": (stock + 1) % 3}
+    costs = {(s, a): 5.0 - 2 * a + s for s in range(3) for a in range(3)}
+    names = {"state": "stock", "action": "order", "next_state": "next"}
+    labels = {"state_labels": range(3), "action_labels": range(3), "feasible": costs}
+    log = read_log(rows, discount=0.9, unvisited="uniform", **names, **labels)
+    return learn(log, costs, alpha=100.0, state="stock", action="order"), costs
+
+
+def test_the_best_policy_of_the_summary_takes_actions_that_were_seen(guessed):
+    learned = guessed[0]
+    rows = {row[0]: row for row in summary(learned)[1:]}
+    # Only one action was seen in each state, so nothing that was seen is better than what is done.
+    assert rows["best for the prior"][1] == rows["logged behaviour"][1]
+    assert float(rows["apprentice"][1]) < float(rows["best for the prior"][1])
+    assert rows["apprentice"][4] == "100% of the time"  # on pairs with fewer than ten rows
+    assert rows["logged behaviour"][4] == "0% of the time"
+
+
+def test_a_learned_action_that_was_never_seen_is_marked(guessed):
+    header, rows = policy_table(guessed[0])
+    assert header[-1] == "its rows"
+    assert {row[-1] for row in rows} == {"never seen"}
+
+
+def test_the_captions_tell_the_truth_about_pairs_that_were_never_seen(guessed, learned, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert "Grey was never seen." in write_page(learned, tmp_path, title="A log").read_text()
+    page = write_page(guessed[0], tmp_path, title="A log").read_text()
+    assert "Grey was never seen." not in page
+    assert "a cross was never seen, and is assumed" in page
+
+
+def test_a_decision_recommends_nothing_that_was_never_seen(guessed, tmp_path):
+    pytest.importorskip("matplotlib")
+    learned = decided(*guessed, n_resamples=3)
+    assert all(one.rows > 0 for one in learned.decision.recommendations)
+    page = write_page(learned, tmp_path, title="A log").read_text()
+    assert "In short" in page
+    assert "order instead" in page

@@ -29,6 +29,39 @@ def test_mistakes_on_the_command_line_are_told_without_a_traceback(tmp_path, cap
     assert not (tmp_path / "out").exists()
 
 
+WEEKS = "".join(f"{day},{shop},{stock},{order},{then}\n" for day, shop, stock, order, then in [
+    (week, shop, (week + k) % 3, 9 if week % 4 == 0 else week % 3, (week + k + 1) % 3)
+    for k, shop in enumerate("ab") for week in range(40)
+])  # fmt: skip
+COLUMNS = "--state stock --action order --next-state next_stock --episode shop --time day".split()
+PRIOR = "".join(f"{stock},{order},{stock - 2 * order}\n" for stock in range(3) for order in range(3))
+
+
+def test_a_prior_that_lists_other_actions_than_the_log_stops_and_says_what_to_do(tmp_path, capsys):
+    # A quarter of the rows would have been dropped as "not among the labels given", with exit code 0.
+    prior = written(tmp_path, PRIOR, header="state,action,cost\n", name="prior.csv")
+    log = written(tmp_path, WEEKS)
+    out = ["--prior", str(prior), "--out", str(tmp_path / "out"), "--resamples", "0"]
+    message = (
+        r"20 of 80 rows are bad, more than max_dropped=0\.05 allows: order is not among the labels given, 20 .*'9'.*add"
+    )
+    assert learn_from_log.main([str(log), *COLUMNS, *out]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()
+
+
+def test_pairs_that_the_prior_lacks_get_the_middle_of_its_range(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    prior = written(tmp_path, PRIOR, header="state,action,cost\n", name="prior.csv")
+    log = written(tmp_path, WEEKS)
+    out = ["--prior", str(prior), "--out", str(tmp_path / "out"), "--resamples", "3", "--labels", "log"]
+    learn_from_log.main([str(log), *COLUMNS, *out])
+    assert "3 pairs without a prior have the middle of its range, -1.00." in capsys.readouterr().out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "pairs without a prior have the middle of its range" in page
+    assert "order instead" in page
+
+
 def test_labels_with_dollars_are_no_formulas(tmp_path):
     pytest.importorskip("matplotlib")
     prior = written(

@@ -9,13 +9,15 @@ Whole numbers may be spelled in several ways: 3, 3.0 and "3" are one label. Lead
 different: who writes "01" may mean the number 1, or a code that is not the "1" of another row. Where
 both occur among whole numbers, the columns are refused and both spellings are named. Among texts
 they are two labels, like any two texts.
+
+Texts that differ only in case and blanks, "Empty" and "empty ", may be folded into one label.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,11 +38,13 @@ class Labelled:
         column: the column.
         labels: the label of each of its values; `None` for a faulty value.
         faults: for each value, what is wrong with it; "" if nothing is.
+        notes: which texts were taken for spellings of one label.
     """
 
     column: Column
     labels: list[Label | None]
     faults: list[str]
+    notes: tuple[str, ...] = ()
 
     def kinds_of_fault(self) -> list[str]:
         """Return what is wrong with values of this column; "is missing" always comes first."""
@@ -65,11 +69,14 @@ class Labelled:
         return self.column.spread([places.get(label, -1) for label in self.labels], -1, np.int32)
 
 
-def label_columns(columns: list[Column], given: tuple[Label, ...] | None = None) -> list[Labelled]:
+def label_columns(
+    columns: list[Column], given: tuple[Label, ...] | None = None, *, fold: bool = False
+) -> list[Labelled]:
     """Label the values of columns that share their labels, such as states and next states.
 
     Whether they hold whole numbers or texts is decided for all of them together, by the `given`
-    labels if there are any.
+    labels if there are any. With `fold`, texts that differ only in upper and lower case or in
+    blanks are one label, in its most frequent spelling or the given one.
 
     >>> (column,) = label_columns([column_of_objects("stock", [3, "3.0", "12 pcs", None, 5])])
     >>> column.labels, column.faults
@@ -89,7 +96,43 @@ def label_columns(columns: list[Column], given: tuple[Label, ...] | None = None)
     if numbers:
         check_spelling(columns)
     known = None if given is None else set(given)
-    return [_label(column, means, numbers, known) for column, means in zip(columns, meanings, strict=True)]
+    spelling, notes = _spellings(columns, meanings, given) if fold and not numbers else ({}, ())
+    labelled = [
+        _label(column, means, numbers, known, spelling) for column, means in zip(columns, meanings, strict=True)
+    ]
+    return [replace(labelled[0], notes=notes), *labelled[1:]]
+
+
+def folded(text: str) -> str:
+    """Return what texts have in common that differ only in case and blanks.
+
+    >>> folded(" Half  FULL ")
+    'half full'
+    """
+    return " ".join(text.split()).casefold()
+
+
+def _spellings(
+    columns: list[Column], meanings: list[list[int | float | str | None]], given: tuple[Label, ...] | None
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the label of each text that is spelled unlike its label, and a note on each label."""
+    counts: dict[str, Counter[str]] = {}
+    for column, means in zip(columns, meanings, strict=True):
+        for value, what, count in zip(column.values, means, column.counts, strict=True):
+            if what is not None:
+                text = str(value).strip()
+                counts.setdefault(folded(text), Counter())[text] += int(count)
+    chosen = {folded(str(label)): str(label) for label in reversed(given or ())}
+    exact = set(map(str, given or ()))
+    spelling: dict[str, str] = {}
+    notes: list[str] = []
+    for key, found in counts.items():
+        label = chosen.get(key, found.most_common(1)[0][0])
+        others = [text for text in found if text not in {label, *exact}]
+        if others:
+            spelling |= dict.fromkeys(others, label)
+            notes.append(f"{columns[0].name}: {', '.join(map(repr, others))} read as {label!r}")
+    return spelling, tuple(notes)
 
 
 def given_labels(name: str, labels: Iterable[Any] | None) -> tuple[Label, ...] | None:
@@ -103,7 +146,7 @@ def given_labels(name: str, labels: Iterable[Any] | None) -> tuple[Label, ...] |
     numbers = not any(isinstance(what, str) for what in means)
     if numbers:
         check_spelling([column])
-    found = _label(column, means, numbers, None)
+    found = _label(column, means, numbers, None, {})
     if not column.values or len(column.codes) > len(set(found.labels)) or any(found.faults):
         raise ValueError(f"{name} must hold whole numbers or texts, at least one, none missing and none twice")
     return tuple(label for label in found.labels if label is not None)
@@ -130,19 +173,26 @@ def _leading_zeros(value: Any) -> int:
     return len(digits) - len(digits.lstrip("0")) if digits[1:2].isdecimal() else 0
 
 
-def _label(column: Column, means: list[int | float | str | None], numbers: bool, known: set[Label] | None) -> Labelled:
+def _label(
+    column: Column,
+    means: list[int | float | str | None],
+    numbers: bool,
+    known: set[Label] | None,
+    spelling: Mapping[str, str],
+) -> Labelled:
     """Label the values of a column of numbers or texts; only known labels are valid, if given."""
-    judged = [_judge(value, what, numbers, known) for value, what in zip(column.values, means, strict=True)]
+    judged = [_judge(value, what, numbers, known, spelling) for value, what in zip(column.values, means, strict=True)]
     return Labelled(column, [label for label, _ in judged], [fault for _, fault in judged])
 
 
 def _judge(
-    value: Any, what: int | float | str | None, numbers: bool, known: set[Label] | None
+    value: Any, what: int | float | str | None, numbers: bool, known: set[Label] | None, spelling: Mapping[str, str]
 ) -> tuple[Label | None, str]:
     """Return a value's label, or `None` and what is wrong with it."""
     if what is None:
         return None, MISSING
     if numbers and not isinstance(what, int):
         return None, "is no whole number"
-    label: Label = what if isinstance(what, int) and numbers else str(value).strip()
+    text = str(value).strip()
+    label: Label = what if isinstance(what, int) and numbers else spelling.get(text, text)
     return (label, "") if known is None or label in known else (None, "is not among the labels given")

@@ -4,55 +4,33 @@ A row is bad for the first reason that applies, in the order of the columns. Lab
 only in bad rows get no number. The rows of an episode are ordered by time, or, without times, as
 they come. An episode counts up to its first gap: a bad row, or a row that does not begin in the
 state in which the previous row ended.
+
+A log without a column of next states tells them by its order: see
+`rlfd_gym.experts.logs.ordering`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlfd_gym._checks import IntArray
 from rlfd_gym.experts.demonstrations import Demonstrations
-from rlfd_gym.experts.logs.columns import Codes, Column, Table, Times, parts
-from rlfd_gym.experts.logs.labels import Label, Labelled, check_spelling, label_columns
+from rlfd_gym.experts.logs.columns import Codes, Table, parts
+from rlfd_gym.experts.logs.faults import BadRows, Faults, told
+from rlfd_gym.experts.logs.labels import Label, Labelled, folded, label_columns
+from rlfd_gym.experts.logs.ordering import following_rows, in_order
 
-LISTED = 5  # at most that many things are listed
 FREE_INDICES = 10_000  # up to that many indices exist however few of them were seen
 RAREST = (
     10  # beyond that, one in ten must have been seen: otherwise the numbers are labels, or one of them is a mistake
 )
 
 LabelPairs = set[tuple[Label | None, Label | None]]
-
-
-@dataclass(frozen=True)
-class BadRows:
-    """Rows that were left out for one reason.
-
-    Attributes:
-        reason: what is wrong with them.
-        count: how many there are.
-        first: the first few: lines of a text file, counted from 1, or rows, counted from 0.
-        unit: "line" or "row".
-    """
-
-    reason: str
-    count: int
-    first: tuple[int, ...]
-    unit: str
-
-    @property
-    def where(self) -> str:
-        """The first few of them, as text."""
-        return f"{self.unit} {', '.join(map(str, self.first))}{', …' if self.count > len(self.first) else ''}"
-
-    def __str__(self) -> str:
-        """Say what is wrong, how often and where."""
-        return f"{self.reason}, {self.count} ({self.where})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +50,8 @@ class Rows:
             episode or time is unknown; `None` where the log has no episodes.
         feasible: the pairs that exist, as state · n_actions + action, ascending; `None` if they
             were not given.
+        n_last: rows that nothing follows, in a log without next states; they are not good.
+        notes: what was decided on the way, for the report.
     """
 
     states: Codes
@@ -84,46 +64,13 @@ class Rows:
     episodes: Codes | None
     order: Codes | None
     feasible: IntArray | None
+    n_last: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def left(self) -> NDArray[np.bool_]:
         """Which states were left in a good row."""
         return np.bincount(self.states[self.good], minlength=len(self.state_labels)) > 0
-
-
-class Faults:
-    """A record of which rows of a table are bad, and why.
-
-    A row with several faults counts for the one blamed first.
-    """
-
-    def __init__(self, table: Table) -> None:
-        """Start with the rows that are malformed in the file."""
-        self.table = table
-        self._reasons: list[str] = []
-        self._fault = np.zeros(len(table.rows), dtype=np.uint8)  # the number of the reason, from 1; 0 for none
-        malformed = np.zeros(len(table.rows), dtype=bool)
-        malformed[list(table.malformed)] = True
-        self.blame(malformed, "another number of fields than the header")
-
-    @property
-    def good(self) -> NDArray[np.bool_]:
-        """The rows that have not been blamed so far."""
-        return self._fault == 0
-
-    def blame(self, rows: NDArray[np.bool_], reason: str) -> None:
-        """Mark rows as bad for a reason, unless they are bad already."""
-        self._reasons.append(reason)
-        self._fault[rows & self.good] = len(self._reasons)
-
-    def bad_rows(self) -> tuple[BadRows, ...]:
-        """Return the bad rows by reason, in the order in which they were blamed."""
-        found = [(reason, np.flatnonzero(self._fault == k)) for k, reason in enumerate(self._reasons, 1)]
-        return tuple(
-            BadRows(reason, len(rows), tuple(self.table.rows[rows[:LISTED]].tolist()), self.table.unit)
-            for reason, rows in found
-            if len(rows)
-        )
 
 
 def clean(
@@ -133,18 +80,23 @@ def clean(
     known_states: tuple[Label, ...] | None,
     known_actions: tuple[Label, ...] | None,
     known_pairs: LabelPairs | None,
+    sequence: tuple[Label, ...] = (),
+    fold: bool = False,
 ) -> Rows:
     """Separate the good rows from the bad ones, and number their labels.
 
     With `indices`, numbers are indices: negative ones are bad, and all numbers up to the largest
-    exist, whether they occur or not.
+    exist, whether they occur or not. Labels are numbered in the order of `sequence`, those that it
+    lacks after them. With `fold`, texts that differ in case or blanks are one label.
     """
     columns, faults = table.columns, Faults(table)
-    state, following = label_columns([columns["state"], columns["next_state"]], known_states)
-    (action,) = label_columns([columns["action"]], known_actions)
+    both = [columns[role] for role in ("state", "next_state") if role in columns]
+    state, *following = label_columns(both, known_states, fold=fold)
+    (action,) = label_columns([columns["action"]], known_actions, fold=fold)
+    notes = [*table.notes, *state.notes, *action.notes]
 
     # Rows without a state, an action or a next state are bad,
-    for labelled in (state, action, following):
+    for labelled in (state, action, *following):
         _blame_values(labelled, indices, faults)
     # and so are rows whose action does not exist in their state,
     if known_pairs is not None:
@@ -152,16 +104,26 @@ def clean(
     # and rows whose place in an episode is unknown.
     episodes = order = None
     if "episode" in columns:
-        episodes, order = _in_order(columns["episode"], table.times, faults)
+        episodes, order = in_order(columns["episode"], table.times, faults)
+    # A log without next states has the state of the following row instead.
+    if not following:
+        assert episodes is not None
+        assert order is not None
+        after, note = following_rows(order, episodes, table.times, faults)
+        codes = np.where(after >= 0, state.column.codes[after], np.int32(-1))
+        column = replace(state.column, name=f"{state.column.name} of the next row", codes=codes)
+        following = [Labelled(column, state.labels, state.faults)]
+        _blame_values(following[0], indices, faults)
+        notes.append(note)
 
     good, bad = faults.good, faults.bad_rows()
     if not good.any():
-        reasons = "; ".join(map(str, bad)) or "it is empty"
+        reasons = told(bad) or "it is empty"
         raise ValueError(f"transitions: no good row is left of {len(good)}: {reasons}")
 
     # Only labels of good rows get numbers.
-    state_labels, (states, next_states) = _numbered([state, following], good, known_states, indices)
-    action_labels, (actions,) = _numbered([action], good, known_actions, indices)
+    state_labels, (states, next_states) = _numbered([state, *following], good, known_states, indices, sequence)
+    action_labels, (actions,) = _numbered([action], good, known_actions, indices, sequence)
     return Rows(
         states=states,
         actions=actions,
@@ -173,6 +135,8 @@ def clean(
         episodes=episodes,
         order=order,
         feasible=None if known_pairs is None else _pair_keys(known_pairs, state_labels, action_labels),
+        n_last=faults.n_set_aside,
+        notes=tuple(notes),
     )
 
 
@@ -205,19 +169,13 @@ def episodes_of(rows: Rows) -> Demonstrations:
     return Demonstrations(states, actions, following, lengths, unknown)
 
 
-def listed(things: Iterable[Any]) -> str:
-    """Return the first few things as text, with dots if there are more."""
-    everything = list(things)
-    return ", ".join(map(str, everything[:LISTED])) + (", …" if len(everything) > LISTED else "")
-
-
 def _blame_values(labelled: Labelled, indices: bool, faults: Faults) -> None:
     """Blame the rows of a column that hold no label."""
     name = labelled.column.name
     for fault in labelled.kinds_of_fault():
-        faults.blame(labelled.rows_with(fault), f"{name} {fault}")
+        faults.blame(labelled.rows_with(fault), f"{name} {fault}", labelled.column)
     if indices:
-        faults.blame(labelled.negative_rows(), f"{name} is negative")
+        faults.blame(labelled.negative_rows(), f"{name} is negative", labelled.column)
 
 
 def _blame_pairs(state: Labelled, action: Labelled, known: LabelPairs, faults: Faults) -> None:
@@ -229,44 +187,16 @@ def _blame_pairs(state: Labelled, action: Labelled, known: LabelPairs, faults: F
         seen = np.unique(pairs[good[part]])
         found = [(state.labels[i], action.labels[j]) for i, j in zip(*divmod(seen, n_actions), strict=True)]
         strange[part] = np.isin(pairs, seen[[pair not in known for pair in found]])
-    faults.blame(strange, f"{state.column.name} and {action.column.name} are not among the feasible pairs")
-
-
-def _in_order(episode: Column, time: Times | None, faults: Faults) -> tuple[Codes, Codes]:
-    """Return each row's episode, and the rows by episode and time.
-
-    Rows without an episode or a time are blamed, and so are repetitions.
-    """
-    # Episodes are told apart by what their values mean: 7 and "7.0" are the same.
-    check_spelling([episode])
-    means = episode.meanings()
-    number = {what: k for k, what in enumerate(dict.fromkeys(means))}
-    codes = episode.spread([number[what] for what in means], -1, np.int32)
-    known = episode.spread([what is not None for what in means], False)
-    faults.blame(~known, f"{episode.name} is missing")
-    if time is None:
-        order = np.argsort(codes, kind="stable").astype(np.int32)
-        return codes, order[known[order]]
-
-    moments = time.moments
-    faults.blame(np.isnan(moments), f"{time.name} is missing or neither a number nor an ISO date")
-    known &= ~np.isnan(moments)
-
-    # The sort is stable: of good rows with the same time, the one that is first in the log
-    # comes first, and the others repeat it.
-    order = np.lexsort((moments, codes)).astype(np.int32)
-    candidates = order[faults.good[order]]
-    same = np.diff(codes[candidates]) == 0
-    same &= np.diff(moments[candidates]) == 0
-    repeated = np.zeros(len(codes), dtype=bool)
-    repeated[candidates[1:][same]] = True
-    faults.blame(repeated, f"same {episode.name} and {time.name} as an earlier row")
-    known &= ~repeated
-    return codes, order[known[order]]
+    reason = f"{state.column.name} and {action.column.name} are not among the feasible pairs"
+    faults.blame(strange, reason, action.column)
 
 
 def _numbered(
-    columns: list[Labelled], good: NDArray[np.bool_], known: tuple[Label, ...] | None, indices: bool
+    columns: list[Labelled],
+    good: NDArray[np.bool_],
+    known: tuple[Label, ...] | None,
+    indices: bool,
+    sequence: tuple[Label, ...],
 ) -> tuple[tuple[Label, ...], list[Codes]]:
     """Return all labels in order, and for each column the number of each row's label.
 
@@ -278,9 +208,29 @@ def _numbered(
         if indices and whole:
             known = _all_indices(columns[0].column.name, whole)
         else:
-            known = tuple(sorted(whole) or sorted(label for label in used if isinstance(label, str)))
+            known = in_sequence(whole or [label for label in used if isinstance(label, str)], sequence)
     places: dict[Label | None, int] = {label: k for k, label in enumerate(known)}
     return known, [np.where(good, labelled.numbers(places), np.int32(-1)) for labelled in columns]
+
+
+def in_sequence(labels: Iterable[Label], sequence: tuple[Label, ...] = ()) -> tuple[Label, ...]:
+    """Return labels in the order of a sequence, and those that it lacks after them.
+
+    These are sorted: numbers by size, also inside texts.
+
+    >>> in_sequence(["full", "shop 10", "shop 9", "empty"], ("empty", "full"))
+    ('empty', 'full', 'shop 9', 'shop 10')
+    """
+    places = {folded(str(label)): place for place, label in reversed(list(enumerate(sequence)))}
+
+    def key(label: Label) -> tuple[int, list[tuple[int, int, str]]]:
+        place = places.get(folded(str(label)), len(places))
+        if isinstance(label, int):
+            return place, [(0, label, "")]
+        pieces = [piece for piece in re.split(r"(\d+)", label) if piece]
+        return place, [(0, int(piece), piece) if piece.isdecimal() else (1, 0, piece) for piece in pieces]
+
+    return tuple(sorted(labels, key=key))
 
 
 def _all_indices(name: str, seen: list[int]) -> tuple[int, ...]:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import re
 
-from small_logs import EPISODES, NAMES, TINY, early_ends
+import numpy as np
+from small_logs import EPISODES, NAMES, TINY, bad_rows, early_ends
 
 from rlfd_gym import read_log
 
@@ -13,6 +14,24 @@ def test_the_report_says_what_was_seen_and_what_was_decided():
     assert (report.n_visited, report.n_unvisited, report.n_thin, report.ends) == (3, 3, 3, (2,))
     assert re.search(r"states never left, which stay +1 \(2\)\n", str(report))
     assert "uniform over the states that were left" in str(report)
+
+
+@bad_rows
+@early_ends
+def test_rows_behind_gaps_carry_the_answer_unless_the_expert_is_estimated_from_episodes():
+    # One bad row in the third week of each shop, and all later rows of the shop were behind a gap.
+    rng = np.random.default_rng(0)
+    stock = rng.integers(0, 3, 3 * 104)
+    rows = {"shop": np.repeat(["a", "b", "c"], 104), "stock": stock.astype(object), "order": stock % 2}
+    rows["next_stock"] = np.append(stock[1:], 0)
+    rows["stock"][[2, 106, 210]] = None
+    all_rows, episodes = (
+        read_log(rows, discount=0.9, **NAMES, episode="shop", expert=expert).report for expert in (None, "episodes")
+    )
+    assert (all_rows.n_used, all_rows.n_behind_gaps) == (309, 303)
+    assert all_rows.n_carrying == 309
+    assert episodes.n_carrying < 7
+    assert re.search(r"rows that carried the expert's estimate +309 of 309\n", str(all_rows))
 
 
 @early_ends

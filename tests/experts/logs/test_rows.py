@@ -8,7 +8,8 @@ from small_logs import EPISODES, NAMES, bad_rows, early_ends, told
 
 from rlfd_gym import read_log
 from rlfd_gym.experts.logs.columns import read_table
-from rlfd_gym.experts.logs.rows import FREE_INDICES, Faults, _all_indices
+from rlfd_gym.experts.logs.faults import Faults
+from rlfd_gym.experts.logs.rows import FREE_INDICES, _all_indices
 
 
 def test_a_row_with_several_faults_counts_for_the_first():
@@ -37,7 +38,7 @@ def test_bad_rows_are_counted_by_reason_and_listed_by_line(csv):
         "11,a,,2,3\n"
     )
     with pytest.warns(UserWarning, match=r"11 of 13 logged rows are bad .*stock is missing, 2 \(line 3, 15\)"):
-        log = read_log(path, discount=0.9, **NAMES, **EPISODES, expert="policy")
+        log = read_log(path, discount=0.9, **NAMES, **EPISODES, max_dropped=1)
     assert told(log) == {
         "another number of fields than the header": (2, (7, 9)),
         "stock is missing": (2, (3, 15)),
@@ -46,7 +47,7 @@ def test_bad_rows_are_counted_by_reason_and_listed_by_line(csv):
         "next_stock is missing": (1, (4,)),
         "next_stock is no whole number": (1, (14,)),
         "shop is missing": (1, (10,)),
-        "day is missing or neither a number nor an ISO date": (1, (11,)),
+        "day is missing or neither a number nor a date": (1, (11,)),
         "same shop and day as an earlier row": (1, (12,)),
     }
     assert log.report.n_used == 2
@@ -58,9 +59,9 @@ def test_bad_rows_are_counted_by_reason_and_listed_by_line(csv):
 @bad_rows
 def test_numbers_too_long_for_a_float_make_a_row_bad(csv):
     path = csv(f"1,a,0,1,1\n{10**400},a,1,0,0\n3,a,{'9' * 5000},0,0\n")
-    assert told(read_log(path, discount=0.9, **NAMES, **EPISODES)) == {
+    assert told(read_log(path, discount=0.9, **NAMES, **EPISODES, max_dropped=1)) == {
         "stock is no whole number": (1, (4,)),
-        "day is missing or neither a number nor an ISO date": (1, (3,)),
+        "day is missing or neither a number nor a date": (1, (3,)),
     }
 
 
@@ -68,7 +69,7 @@ def test_numbers_too_long_for_a_float_make_a_row_bad(csv):
 def test_only_the_first_bad_rows_are_listed():
     arrays = np.full(100, np.nan), np.zeros(100), np.zeros(100)
     arrays[0][90:] = 0
-    (kind,) = read_log(arrays, discount=0.9).report.bad
+    (kind,) = read_log(arrays, discount=0.9, max_dropped=1).report.bad
     assert (kind.count, kind.first) == (90, (0, 1, 2, 3, 4))
     assert kind.where == "row 0, 1, 2, 3, 4, …"
 
@@ -78,7 +79,7 @@ def test_indices_must_not_be_negative_but_labels_may():
     rows = {"state": [0, -2, 3], "action": [0, 0, 0], "next_state": [3, 0, -2]}
     log = read_log(rows, discount=0.9)
     assert log.state_labels == (-2, 0, 3)
-    log = read_log(tuple(rows.values()), discount=0.9)
+    log = read_log(tuple(rows.values()), discount=0.9, max_dropped=1)
     assert told(log) == {"state is negative": (1, (1,)), "next_state is negative": (1, (2,))}
     assert log.state_labels == (0, 1, 2, 3)  # indices that do not occur exist nevertheless
     assert log.report.ends == (1, 2, 3)
@@ -106,7 +107,7 @@ def test_indices_may_be_sparse_where_there_are_few_or_where_their_number_is_give
 @bad_rows
 def test_labels_that_do_not_exist_make_a_row_bad():
     rows = {"state": ["low", "high", "hihg"], "action": [0, 3, 3], "next_state": ["high", "low", "low"]}
-    log = read_log(rows, discount=0.9, state_labels=["low", "mid", "high"])
+    log = read_log(rows, discount=0.9, state_labels=["low", "mid", "high"], max_dropped=0.4)
     assert told(log) == {"state is not among the labels given": (1, (2,))}
     assert (log.state_labels, log.action_labels) == (("low", "mid", "high"), (0, 3))
     assert log.pair_labels() == [("low", 0), ("mid", 0), ("high", 3)]
@@ -122,8 +123,8 @@ def test_episodes_are_told_apart_by_what_their_labels_mean(csv):
 def test_every_episode_with_a_bad_beginning_is_an_error_that_tells_the_way_out(csv):
     path = csv("1,a,?,1,1\n2,a,1,0,0\n3,a,0,1,1\n")
     with pytest.raises(ValueError, match=r"every episode begins with a bad row.*; leave out episode$"):
-        read_log(path, discount=0.9, **NAMES, **EPISODES, expert="policy")
-    assert read_log(path, discount=0.9, **NAMES).report.n_used == 2
+        read_log(path, discount=0.9, **NAMES, **EPISODES, max_dropped=1)
+    assert read_log(path, discount=0.9, **NAMES, max_dropped=0.4).report.n_used == 2
 
 
 @early_ends
@@ -139,7 +140,7 @@ def test_episodes_count_up_to_their_first_gap(csv):
         "2024-01-02,c,0,7,x\n"
         "2024-01-03,c,0,1,1\n"
     )
-    log = read_log(path, discount=0.5, **NAMES, **EPISODES)
+    log = read_log(path, discount=0.5, **NAMES, **EPISODES, max_dropped=1, expert="episodes", ends="stay")
     episodes = log.episodes
     assert episodes.states.tolist() == [0, 1, 1]
     assert episodes.lengths.tolist() == [2, 1]
@@ -160,7 +161,7 @@ def test_no_row_is_lost_whatever_comes(rows):
     columns = dict(zip(("state", "action", "next_state"), zip(*rows, strict=True), strict=True)) if rows else {}
     source = {name: np.array(column, dtype=object) for name, column in columns.items()}
     try:
-        log = read_log(source, discount=0.9)
+        log = read_log(source, discount=0.9, max_dropped=1)
     except ValueError:  # nothing good in it, no columns at all, or fractions
         return
     assert log.report.n_used + sum(kind.count for kind in log.report.bad) == log.report.n_rows == len(rows)
