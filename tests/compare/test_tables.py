@@ -118,7 +118,7 @@ def test_numbers_that_differ_from_the_expert_by_more_than_their_interval_are_col
     }
     key = "Bold: the best of its column; blue: better than the expert, orange: worse, by more than the interval."
     assert str(table).splitlines()[1] == "In words."
-    assert key in str(table)
+    assert key in str(table).replace("\n", " ")
     console = Console(width=200, file=io.StringIO(), color_system="truecolor", force_terminal=True)
     console.print(table)
     coloured = console.file.getvalue()
