@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from strategies import make_mdp, make_problem, random_cost, random_policy
 
 from rlfd_gym import RLfDProblem, TabularMDP, demonstrate, occupancy_from_demonstrations, solve_exact
 from rlfd_gym.baselines import Posterior, bayesian_irl
@@ -13,7 +14,6 @@ from rlfd_gym.baselines import posterior as module
 from rlfd_gym.mdp.soft import soft_optimal
 from rlfd_gym.solvers.soft_evidence import alpha_of
 from rlfd_gym.solvers.soft_map import SoftProblem, evaluate
-from strategies import make_mdp, make_problem, random_cost, random_policy
 
 PROBLEM = make_problem(3)
 GIVEN = {"mdp": PROBLEM.mdp, "expert": PROBLEM.expert, "prior": PROBLEM.prior}

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
 from rlfd_gym import RLfDProblem, occupancy_from_demonstrations, solve_exact
 from rlfd_gym.experts.made_up import demonstrate
 from rlfd_gym.solvers import soft_map as module
 from rlfd_gym.solvers.soft_map import SoftProblem, evaluate, gradient, hessian, information, soft_map
-from strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
 
 def make(seed, n_states=5, n_actions=3, discount=0.8, size=1.0):
