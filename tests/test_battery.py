@@ -55,6 +55,7 @@ ELSEWHERE = {
     **dict.fromkeys(("Belief", "Problem", "TabularEnv"), "abstract; its methods are tried on a subclass"),
     **dict.fromkeys(("MEASURES", "METHODS", "TASKS", "ENDS", "EXPERTS", "UNVISITED", "plots"), "no callable"),
     **dict.fromkeys(("register_envs", "legend"), "takes nothing"),
+    **dict.fromkeys(("overview", "write_docs"), "see tests/compare/test_overview.py"),
     **dict.fromkeys(("cloning_network", "gail", "RLfDTrainer"), "needs imitation: see below"),
     **dict.fromkeys(("SolverError", "CellError", "InUseError", "ProvenanceError"), "an error"),
     **dict.fromkeys(("collected_warnings", "run_script"), "takes nothing that can be wrong"),

@@ -42,6 +42,22 @@ QUICK: dict[str, Any] = {
     "iterations": 100_000,
     "runs": 1,
 }
+README_ROWS = [
+    ("prior", None, "occupancy"),
+    ("rlfd-ranges", None, "occupancy"),
+    *(("rlfd-exact", alpha, reading) for reading in ("occupancy", "mode") for alpha in (0.01, 0.1, 1.0)),
+    ("mixture", None, "occupancy"),
+    ("max-margin-prior", 0.1, "occupancy"),
+    ("drex", 0.1, "occupancy"),
+    ("bayesian-irl", None, "occupancy"),
+    ("broil", None, "occupancy"),
+    ("spibb", None, "occupancy"),
+    ("majority", None, "mode"),
+    ("max-margin", None, "occupancy"),
+    ("lpal", None, "occupancy"),
+    ("mce-irl", None, "occupancy"),
+    ("cloning", None, "occupancy"),
+]
 DESIGN = ("tasks", "methods", "seeds", "demonstrations", "alphas", "readings", "iterations", "runs")
 
 
@@ -59,6 +75,9 @@ def add(subcommands: Any) -> None:
     parser.add_argument("--jobs", type=int, default=-1, help="cells at a time (default: one for each core)")
     parser.add_argument("--scheduler", help="run on the workers of this Dask scheduler, tcp://...")
     parser.add_argument("--quick", action="store_true", help="the fast methods, two seeds, few iterations: seconds")
+    parser.add_argument(
+        "--docs", type=Path, metavar="DIR", help="also write comparison.md there, and the README's table"
+    )
     parser.add_argument("--list", action="store_true", help="list tasks and methods, and exit")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, help="a new folder (default results/compare/<time>)")
@@ -86,11 +105,12 @@ def compare_methods(options: Namespace) -> int:
         return FAILURE
     except (ImportError, OSError, TypeError, ValueError) as error:
         raise Mistake(str(error)) from None
+    written = [] if options.docs is None else compare.write_docs(result, options.docs, README_ROWS)
     page = out / "report.html"
     printed.result({"page": page, "folder": out, "summaries": [summary.values() for summary in result.summaries()]})
     if not options.json:
         _show(result, compare.legend())
-        print(f"\nreport: {page}")
+        print("\n".join(["", *(f"written: {path}" for path in written), f"report: {page}"]))
     return SUCCESS
 
 

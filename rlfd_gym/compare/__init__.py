@@ -14,11 +14,12 @@ from rlfd_gym.compare.comparison import Comparison, run
 from rlfd_gym.compare.design import Design
 from rlfd_gym.compare.measures import MEASURES, Measure, legend
 from rlfd_gym.compare.methods import METHODS, Lesson, Method
+from rlfd_gym.compare.overview import overview, write_docs
 from rlfd_gym.compare.provenance import ProvenanceError
 from rlfd_gym.compare.storage import InUseError
 from rlfd_gym.compare.tasks import TASKS, Instance, Task
 
 __all__ = [
     "MEASURES", "METHODS", "TASKS", "CellError", "Comparison", "Design", "InUseError", "Instance", "Lesson", "Measure",
-    "Method", "ProvenanceError", "Task", "legend", "run",
+    "Method", "ProvenanceError", "Task", "legend", "overview", "run", "write_docs",
 ]  # fmt: skip

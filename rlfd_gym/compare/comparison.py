@@ -62,6 +62,10 @@ class Comparison:
         """Return the means over seeds, with their intervals."""
         return _summaries([row for row in self.rows if task in (None, row.task)])
 
+    def all_summaries(self) -> list[Summary]:
+        """Return the means over seeds in every reading, whatever the tables show."""
+        return _summaries(self._in_all_readings())
+
     def table(self, task: str) -> Table:
         """Return the table of a task; `print` it, or use its `.markdown()`."""
         facts = self.facts[_checks.one_of("task", task, self.design.tasks)]
@@ -80,8 +84,7 @@ class Comparison:
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         self.to_csv(out / "results.csv")
-        means = _summaries(self._in_all_readings())
-        storage.write_records(out / "summary.csv", [summary.values() for summary in means])
+        storage.write_records(out / "summary.csv", [summary.values() for summary in self.all_summaries()])
         about = storage.about(self.design, self.facts, self.cells, finished=True)
         for task, described in about["tasks"].items():
             described["headline"] = headline_of(self.summaries(task))
