@@ -449,7 +449,8 @@ FINDINGS = """Differences are in percentage points of loss against {default}, in
   know that your prior is good, take a larger α: {large} is then {large_good}. On average over all priors the default is
   hardly different from imitating ({imitate} for the smallest α), with a good prior it is better ({imitate_good}).
 - **No rule from the data is a clear improvement.** Mixture and mode: {rules}. "held-out" is the best of them; what it
-  gains is little, and as a mode within its interval, for a path of solutions and a fit to every fold. One number is simpler.
+  gains is little, and as a mode within its interval, for a path of solutions and fits to every fold. One number is
+  simpler.
 - **No rule from data alone can see a consistent, misled expert.** Its demonstrations are those of a good expert under
   another cost. For misled experts "evidence" is {evidence_misled}, "held-out" {held_misled}, the majority action
   {majority_misled}. What helps is to know how bad the expert is: "regret-budget" with its true regret is
@@ -462,8 +463,9 @@ FINDINGS = """Differences are in percentage points of loss against {default}, in
   {held_noisy}.
 - **Bayesian IRL**, which plans with the cost that it learns, is {bayes_mixture} against the default as a mixture, and
   {bayes_mode} against its mode.
-- **α depends on the size of the problem.** An apprentice is μ_E + 2α(c - ĉ) where the box is not active, and the entries
-  of μ_E are smaller the more pairs there are, so the same α then weighs a prior more. Here there are 64 to 144 pairs.
+- **α depends on the size of the problem.** An apprentice is μ_E + 2α(c - ĉ) where the box is not active, and the
+  entries of μ_E are smaller the more pairs there are, so the same α then weighs a prior more. Here there are 64 to
+  144 pairs.
 - Much is left: the best α in hindsight is {hindsight}."""
 
 
