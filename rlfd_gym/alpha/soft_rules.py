@@ -17,6 +17,7 @@ RLfD_α up to log A/β, with the same α; RLfD_α then learns with the α that i
 from __future__ import annotations
 
 import math
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,13 +31,14 @@ from rlfd_gym.solvers.soft_map import MapPoint, SoftProblem, soft_map
 FOLDS = 5
 POINTS = 10  # of the path that are scored
 GOAL = 1e-6  # the accuracy of a fit that is only scored
+_FOUND: WeakKeyDictionary[AlphaPath, tuple[float, Evidence]] = WeakKeyDictionary()  # the latest of `evidence_of`
 
 
 def by_evidence(path: AlphaPath, read: Demonstrations | None, decisions: float) -> tuple[PathPoint, str]:
     """Choose the α of the largest evidence, for trajectories or for a number of decisions."""
     if not decisions:
         decisions = _episodes("evidence", read, 1) / (1 - path.problem.mdp.discount)
-    found = _evidence(path, decisions)
+    found = evidence_of(path, decisions)
     point = solve_at(path.problem, min(max(found.alpha, SMALLEST), LARGEST))
     return point, (
         f"alpha = {point.alpha:.3g} is 1/(2σ²βN) for {decisions:.4g} decisions of an expert whose rationality is most "
@@ -48,7 +50,7 @@ def by_held_out(path: AlphaPath, read: Demonstrations | None, _: float) -> tuple
     """Choose the largest α of the path whose score on held-out trajectories is near the best."""
     number = _episodes("held-out", read, 2)
     assert read is not None
-    found = _evidence(path, number / (1 - path.problem.mdp.discount))
+    found = evidence_of(path, number / (1 - path.problem.mdp.discount))
     chosen = np.unique(np.linspace(0, len(path) - 1, min(POINTS, len(path))).round().astype(int))
     points = [path[int(k)] for k in chosen]
     scores = held_out_scores(path, read, [point.alpha for point in points], found.rationality)
@@ -61,6 +63,19 @@ def by_held_out(path: AlphaPath, read: Demonstrations | None, _: float) -> tuple
         f"{means[last]:.3g}, is within one standard error, {error:.2g}, of the best, {means[best]:.3g}, for an expert "
         f"of rationality {found.rationality:.3g}"
     )
+
+
+def evidence_of(path: AlphaPath, decisions: float) -> Evidence:
+    """Return β and σ of the largest evidence; asked again for the same path, it remembers them.
+
+    Both rules need them, and they are the slowest part of either.
+    """
+    known = _FOUND.get(path)
+    if known is None or known[0] != decisions:
+        problem = path.problem
+        known = decisions, fit_evidence(SoftProblem.of(problem.mdp, problem.expert, problem.prior), decisions)
+        _FOUND[path] = known
+    return known[1]
 
 
 def held_out_scores(path: AlphaPath, read: Demonstrations, alphas: list[float], beta: float) -> FloatArray:
@@ -81,11 +96,6 @@ def held_out_scores(path: AlphaPath, read: Demonstrations, alphas: list[float], 
             each = np.bincount(owner, weights=weights * fit.plan.log_policy[pairs], minlength=number)
             scores[k, part] = each[part]
     return scores
-
-
-def _evidence(path: AlphaPath, decisions: float) -> Evidence:
-    problem = path.problem
-    return fit_evidence(SoftProblem.of(problem.mdp, problem.expert, problem.prior), decisions)
 
 
 def _episodes(rule: str, read: Demonstrations | None, least: int) -> int:

@@ -43,7 +43,7 @@ class Hull(Belief):
             [-1, 1]; this keeps the costs of the hull up to a positive factor each, but neither
             their margins nor their distances to a prior.
         prior: ĉ, over pairs or as a table; by default 0.
-        alpha: α ≥ 0, the weight of the prior; by default 0.1 with a prior and 0 without.
+        alpha: α ≥ 0, the weight of the prior; by default 0.01 with a prior and 0 without.
 
     Example:
         >>> hull = Hull([[1.0, 0.0], [0.0, -1.0]])

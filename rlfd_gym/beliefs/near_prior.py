@@ -57,8 +57,8 @@ from rlfd_gym.beliefs.belief import BOUNDS, FEASIBILITY, Belief, checked_scale, 
 from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.mdp.pairs import Pairs
 
-DEFAULT_ALPHA = 0.1
-"""α where a prior is given without one: the paper's choice in its experiments. Only for "l2"."""
+DEFAULT_ALPHA = 0.01
+"""α where a prior is given without one, chosen by a study (docs/choosing_alpha.md). Only for "l2"."""
 NORMS = ("l2", "l1")
 L2, L1 = range(2)  # the numbers of the norms in the compiled kernels
 

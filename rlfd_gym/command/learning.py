@@ -25,6 +25,7 @@ run all at once: the folder never shows a new table beside an old page."""
 
 def add(subcommands: Any) -> None:
     """Declare the options."""
+    from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
     from rlfd_gym.experts.logs import EXPERTS, UNVISITED
     from rlfd_gym.experts.logs.values import DATES, DECIMALS
 
@@ -39,8 +40,9 @@ def add(subcommands: Any) -> None:
     parser.add_argument("--prior", type=Path, required=True, help="CSV with columns state, action, cost")
     between = "range in which to seek the cost, in the prior's money (default: the prior's own range)"
     parser.add_argument("--range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=between)
-    rules = "a number, or a rule: regret-budget:SHARE (default, 0.05), discrepancy, prior-error:DISTANCE, l-curve"
-    parser.add_argument("--alpha", default="regret-budget:0.05", help=rules)
+    rules = "regret-budget:SHARE, prior-error:DISTANCE, discrepancy, evidence, held-out or l-curve"
+    alpha = f"weight of the prior: a number (default {DEFAULT_ALPHA:g}), or a rule: {rules}"
+    parser.add_argument("--alpha", default=DEFAULT_ALPHA, help=alpha)
     parser.add_argument("--discount", type=float, default=0.9, help="γ (default 0.9)")
     parser.add_argument("--smoothing", type=float, default=0.0, help="pseudo-counts (default 0)")
     parser.add_argument("--unvisited", choices=UNVISITED, default="infeasible", help="how to treat pairs never seen")

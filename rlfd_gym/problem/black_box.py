@@ -43,7 +43,7 @@ class BlackBoxProblem(Problem):
         n_actions: the number of actions.
         discount: γ.
         prior: ĉ, over pairs or as a table, in [-1, 1]. `None` needs `alpha=0`.
-        alpha: α ≥ 0, the weight of the prior; by default 0.1 with a prior and 0 without.
+        alpha: α ≥ 0, the weight of the prior; by default 0.01 with a prior and 0 without.
         regulariser: "l2" or "l1", as in `RLfDProblem`.
         feasible: which actions each state offers, (n_states, n_actions); by default all.
 

@@ -60,7 +60,7 @@ class RLfDProblem(Problem):
         prior: ĉ, the guess of the cost over pairs, in [-1, 1]; `rlfd_gym.experts.CostScale` converts
             money. `None` needs `alpha=0`.
         alpha: α ≥ 0. At 0 the expert is imitated and the prior ignored; the larger α is, the more
-            the prior decides. By default 0.1 with a prior (`DEFAULT_ALPHA`) and 0 without.
+            the prior decides. By default 0.01 with a prior (`DEFAULT_ALPHA`) and 0 without.
         regulariser: "l2" for α‖c - ĉ‖², "l1" for α‖c - ĉ‖₁, which keeps most pairs exactly at the
             prior. The two need different α, see `rlfd_gym.solvers.reweighted`.
         belief: any belief of `rlfd_gym.beliefs`, instead of the three arguments before.

@@ -94,7 +94,7 @@ class Learned:
 def learn(
     log: Log,
     costs: Mapping[tuple[Label, Label], float],
-    alpha: float | str = "regret-budget:0.05",
+    alpha: float | str = DEFAULT_ALPHA,
     *,
     scale: CostScale | None = None,
     state: str = "state",
@@ -106,7 +106,7 @@ def learn(
         log: what `read_log` returns.
         costs: the prior in money, as returned by `read_costs`. Pairs of the log that it lacks get
             the middle of the range, where learning begins without a prior.
-        alpha: a number, or a rule of `select_alpha`.
+        alpha: a number, by default the same as everywhere, or a rule of `select_alpha`.
         scale: the range in which the cost is sought, in the prior's money. By default, the
             prior's own range.
         state: what the log calls a state.

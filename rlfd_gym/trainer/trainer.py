@@ -62,7 +62,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
         prior: ĉ, the guess of the cost, in [-1, 1]: a vector over pairs, a (n_states,
             n_actions) table, or a function of (state, action). Or any belief about the cost, such
             as `env.price_ranges(...)`, see `rlfd_gym.beliefs`; it needs tables, and no alpha.
-        alpha: how much the prior weighs. By default 0.1, the paper's value, with a prior, and 0
+        alpha: how much the prior weighs. By default 0.01 with a prior (docs/choosing_alpha.md), and 0
             without, where the demonstrations alone decide and the best answer is to do as the
             expert did. Or the name of a rule by which `train` chooses it and logs why:
             "regret-budget:0.05", "discrepancy" (two trajectories at least), "prior-error:0.1",

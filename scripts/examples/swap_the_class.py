@@ -52,7 +52,7 @@ for _ in range(options.sets):
         "BC": BC(**spaces, demonstrations=demos, rng=rng),
         "MCEIRL": MCEIRL(demos, env, net, rng),
         "RLfD": RLfDTrainer(demos, env, rng=rng),
-        "RLfD + prior": RLfDTrainer(demos, env, rng=rng, prior=guess),
+        "RLfD + prior": RLfDTrainer(demos, env, rng=rng, prior=guess, alpha=0.1),
         "prior alone": RLfDTrainer(demos, env, rng=rng, prior=guess, alpha=100.0),
     }
     for name, trainer in trainers.items():

@@ -7,6 +7,7 @@ import pytest
 from strategies import make_mdp, random_cost
 
 from rlfd_gym import RLfDProblem, alpha_path, demonstrate, occupancy_from_demonstrations, select_alpha
+from rlfd_gym.alpha import soft_rules
 from rlfd_gym.alpha.soft_rules import POINTS, held_out_scores
 from rlfd_gym.experts.demonstrations import read_demonstrations
 from rlfd_gym.mdp.soft import soft_optimal
@@ -37,6 +38,18 @@ def test_evidence_gives_the_alpha_of_its_rationality_and_spread():
     assert choice.reason.startswith(f"alpha = {choice.alpha:.3g} is 1/(2σ²βN) for 60 decisions")
     assert select_alpha(path, "evidence:60").alpha == pytest.approx(choice.alpha)
     assert choice.solution.duality_gap < 1e-6
+
+
+def test_the_evidence_is_sought_once_for_both_rules_but_again_for_another_number_of_decisions(monkeypatch):
+    asked = []
+    monkeypatch.setattr(soft_rules, "fit_evidence", lambda problem, n: asked.append(n) or fit_evidence(problem, n))
+    path, same = path_of(SHOWN, TRUTH), path_of(SHOWN, TRUTH)
+    for rule in ("evidence", "held-out"):
+        select_alpha(path, rule, demonstrations=SHOWN)
+    assert asked == [pytest.approx(60)]
+    select_alpha(path, "evidence:500")
+    select_alpha(same, "evidence", demonstrations=SHOWN)
+    assert asked == [pytest.approx(60), 500, pytest.approx(60)]
 
 
 def test_a_wrong_prior_weighs_less_by_either_rule():

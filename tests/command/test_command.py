@@ -12,6 +12,7 @@ import pytest
 from small_logs import written
 
 import rlfd_gym
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.command import main, parser, reproducing
 from rlfd_gym.command.main import SHELLS, command_parser
 
@@ -106,8 +107,9 @@ def test_what_was_learned_from_a_log_is_also_given_as_json(tmp_path, capsys):
     log = written(tmp_path, "1,a,0,1,1\n2,a,1,0,0\n3,a,0,0,0\n")
     columns = ["--state", "stock", "--action", "order", "--next-state", "next_stock"]
     files = ["--prior", str(prior), "--out", str(tmp_path / "out")]
-    assert main(["learn", str(log), *columns, *files, "--alpha", "0.1", "--json"]) == 0
+    assert main(["learn", str(log), *columns, *files, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
+    assert result["alpha"] == DEFAULT_ALPHA  # the same as everywhere
     assert result["page"] == str(tmp_path / "out" / "report.html")
     assert (tmp_path / "out" / "report.html").is_file()
 

@@ -18,9 +18,9 @@ def test_a_prior_may_be_a_vector_a_table_or_a_function(make, inventory, careful,
     assert (costs[0] == costs[2]).all()
 
 
-def test_alpha_is_a_tenth_with_a_prior_and_zero_without(make, inventory, careful, guess):
+def test_alpha_is_a_hundredth_with_a_prior_and_zero_without(make, inventory, careful, guess):
     assert make(careful, inventory).alpha == 0
-    assert make(careful, inventory, prior=guess).alpha == 0.1
+    assert make(careful, inventory, prior=guess).alpha == 0.01
     assert make(careful, inventory, prior=guess, alpha=2).alpha == 2
 
 
@@ -125,7 +125,7 @@ def test_the_problem_is_public_once_there_are_demonstrations(make, inventory, ca
         trainer.problem  # noqa: B018
     trainer.set_demonstrations(careful)
     assert (trainer.problem.prior == guess).all()
-    assert trainer.problem.alpha == trainer.alpha == 0.1
+    assert trainer.problem.alpha == trainer.alpha == 0.01
 
 
 def half_way(problem):
