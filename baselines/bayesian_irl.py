@@ -16,6 +16,9 @@ problem that bounds the optimum and the likelihood of an estimated expert are in
 * σ → 0 returns the prior.
 
 **N.** A step at time t counts γᵗ, as in the occupancy, so K trajectories are N = K/(1-γ) decisions.
+In states that no demonstration leaves, the expert is taken to be optimal for the prior, as by RLfD
+and every other method here that knows one. These decisions were not seen but are counted: with few
+demonstrations the evidence and the bands are surer than the data.
 
 **β and σ** are those of the largest evidence (`rlfd_gym.solvers.soft_evidence`) if they are not
 given. The evidence sees an expert that errs at random, and a prior that does not fit. No rule that
@@ -70,14 +73,16 @@ def bayesian_irl(
         prior_spread: σ, how far the cost of a pair may be from the prior. `None` chooses it by
             the evidence, unless `alpha` is given.
         n_decisions: how many decisions the expert's occupancy stands for, N. For demonstrations it
-            is the number of trajectories divided by 1-γ unless given; an occupancy does not say.
+            is the number of trajectories divided by 1-γ unless given; an occupancy does not say, nor
+            do transitions without times.
 
     Returns:
         A solution whose `cost` is the most likely one and whose policy is optimal for it. `upper`
-        and `lower` bound the least value of the problem; they meet, up to the accuracy, for the
-        occupancy of a policy, but not for one estimated from samples, where the problem need not
-        be convex. `stats` has β, σ, α, N, whether the problem is convex, and the log evidence if
-        that was maximised. `state` is the `Posterior`, with bands for each pair.
+        and `lower` bound the least value of the problem; they meet, up to the accuracy, for
+        demonstrations and for the occupancy of a policy, but not for one that was counted in
+        samples, where the problem need not be convex. `stats` has β, σ, α, N, whether the problem
+        is convex, and the log evidence if that was maximised. `state` is the `Posterior`, with bands
+        for each pair.
 
     Example:
         An expert that errs in every third decision; the prior knows half of the states.
@@ -96,7 +101,7 @@ def bayesian_irl(
         >>> bool(costs[1] < costs[0])
         True
     """
-    mu_e, decisions = _expert_and_decisions(mdp, expert, n_decisions)
+    mu_e, decisions = _expert_and_decisions(mdp, expert, prior, n_decisions)
     c_hat = mdp.pairs(prior, "prior")
     beta = None if rationality is None else _positive("rationality", rationality)
     sigma = None if prior_spread is None else _positive("prior_spread", prior_spread)
@@ -112,8 +117,8 @@ def bayesian_irl(
     else:
         if decisions is None:
             raise ValueError(
-                "n_decisions is None, but an occupancy does not say how many decisions it was seen in; pass their "
-                "number, or demonstrations, or alpha and rationality"
+                "n_decisions is None, but an occupancy does not say how many decisions it was seen in, nor do transitions "
+                "without times; pass their number, or trajectories, or alpha and rationality"
             )
         if beta is None or sigma is None:
             found = fit_evidence(problem, decisions, beta, sigma)
@@ -139,16 +144,19 @@ def bayesian_irl(
     )
 
 
-def _expert_and_decisions(mdp: TabularMDP, expert: Any, n_decisions: float | None) -> tuple[FloatArray, float | None]:
+def _expert_and_decisions(
+    mdp: TabularMDP, expert: Any, prior: ArrayLike, n_decisions: float | None
+) -> tuple[FloatArray, float | None]:
     """Return μ_E and N, from the demonstrations where they say it."""
     given = None if n_decisions is None else _positive("n_decisions", n_decisions)
     if is_occupancy(expert) or isinstance(expert, np.ndarray):
         return expert_occupancy(mdp, expert), given
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     read = read_demonstrations(expert)
-    occupancy = estimate_occupancy(read, mdp)
-    assert read.lengths is not None  # otherwise there is no discounted occupancy
-    return occupancy, len(read.lengths) / (1 - mdp.discount) if given is None else given
+    occupancy = estimate_occupancy(read, mdp, prior=prior)
+    if given is not None or read.lengths is None:
+        return occupancy, given
+    return occupancy, len(read.lengths) / (1 - mdp.discount)
 
 
 def _positive(name: str, value: float) -> float:

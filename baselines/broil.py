@@ -89,7 +89,7 @@ def broil(
         ...     (point["expected"] for point in frontier), reverse=True)
         True
     """
-    mu_e = expert_occupancy(mdp, expert)
+    mu_e = expert_occupancy(mdp, expert, prior)
     share = _checks.number("trade_off", trade_off, 0.0, 1.0)
     level = _checks.number("tail", tail, 0.0, 1.0)
     if level == 1.0:

@@ -72,9 +72,9 @@ def drex(
         >>> solution.stats["ranked"], solution.duality_gap < 1e-8
         (1.0, True)
     """
-    mu_e = expert_occupancy(mdp, expert)
-    centre = np.zeros(mdp.n_pairs) if prior is None else mdp.pairs(prior, "prior")
     weight = _checks.number("alpha", alpha, 0.0)
+    mu_e = expert_occupancy(mdp, expert, prior if weight else None)
+    centre = np.zeros(mdp.n_pairs) if prior is None else mdp.pairs(prior, "prior")
     differences = _ranked_differences(mdp, mu_e, _levels(noise_levels))
     cost, steps = _learned(differences, centre, weight)
     plan = mdp.optimal(cost)

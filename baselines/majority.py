@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlfd_gym.baselines._expert import expert_occupancy
+from rlfd_gym.baselines._expert import seen_expert
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Apprentice
 
@@ -42,14 +42,13 @@ def majority(mdp: TabularMDP, expert: Any) -> Apprentice:
         >>> bool(env.mdp.expected_cost(solution.policy, env.cost) - optimum < 1e-9)
         True
     """
-    mu_e = expert_occupancy(mdp, expert)
-    top = mdp.max_by_state(mu_e)
-    most = mu_e >= (1 - TIE) * top[mdp.pair_states]
+    mu_e, seen = seen_expert(mdp, expert)
+    most = mu_e >= (1 - TIE) * mdp.max_by_state(mu_e)[mdp.pair_states]
     policy = mdp.policy_of(most.astype(float))
     several = mdp.sum_by_state(most.astype(float)) > 1
     return Apprentice(
         policy=policy,
         occupancy=mdp.occupancy_of(policy),
         method="majority",
-        stats={"unvisited_states": int((top == 0).sum()), "ties": int((several & (top > 0)).sum())},
+        stats={"unvisited_states": int((~seen).sum()), "ties": int((several & seen).sum())},
     )

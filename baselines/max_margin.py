@@ -46,7 +46,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
@@ -94,13 +94,12 @@ def max_margin(
         >>> bool(env.mdp.expected_cost(solution.policy, env.cost) < 0.99 * plan.expected_cost)
         True
     """
-    mu_e, seen = seen_expert(mdp, expert)
+    mu_e, seen = seen_expert(mdp, expert, prior)
     n = mdp.n_pairs
     c = sp.eye_array(n, format="csr") if basis is None else sp.csr_array(check_basis(basis, n, box=False))
     size = c.shape[1]
     weight = _checks.number("regularisation", regularisation, 0.0, np.inf, open_ends=True)
-    seen_mass = np.where(seen[mdp.pair_states], mu_e, 0.0)
-    penalty = hamming_loss(mdp, seen_mass) if loss is None else mdp.pairs(loss, "loss")
+    penalty = hamming_loss(mdp, mu_e, seen) if loss is None else mdp.pairs(loss, "loss")
     centre = np.zeros(size) if mean is None else _checks.finite_vector("mean", mean, size, "weight (column of basis)")
     guess = np.zeros(n) if prior is None else mdp.pairs(prior, "prior")
 
@@ -138,12 +137,18 @@ def max_margin(
     )
 
 
-def hamming_loss(mdp: TabularMDP, mu_e: FloatArray) -> FloatArray:
-    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states where the expert was not seen.
+def loss_of(mdp: TabularMDP, expert: Any) -> FloatArray:
+    """Return the Hamming-like loss of an occupancy or of demonstrations, such as held-out ones.
 
     >>> mdp = TabularMDP([[1.0], [1.0]], [0, 0], [0, 1], initial=None, discount=0.5)
-    >>> hamming_loss(mdp, np.array([0.8, 0.2])).tolist()
+    >>> loss_of(mdp, np.array([0.8, 0.2])).tolist()
     [0.0, 0.75]
     """
+    return hamming_loss(mdp, *seen_expert(mdp, expert))
+
+
+def hamming_loss(mdp: TabularMDP, mu_e: FloatArray, seen: NDArray[np.bool_]) -> FloatArray:
+    """Return 1 - μ_E(s, a) / max_b μ_E(s, b), and 1 in states where the expert was not `seen`."""
     top = mdp.max_by_state(mu_e)[mdp.pair_states]
-    return np.where(top > 0, 1.0 - mu_e / np.where(top > 0, top, 1.0), 1.0)
+    known = seen[mdp.pair_states] & (top > 0)
+    return np.where(known, 1.0 - mu_e / np.where(known, top, 1.0), 1.0)

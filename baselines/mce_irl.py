@@ -21,7 +21,7 @@ some twenty steps; where the second derivative is too large a table, L-BFGS does
 **The features that can be matched.** At the minimum, feature k is missed by τ|w_k| exactly. τ is
 tiny, so this only matters where the weights would have to be infinite: a deterministic expert is
 the limit of soft-optimal policies, not one of them. If the features are missed by more than
-`tolerance`, a `RuntimeWarning` says so. An occupancy that is estimated from samples has features
+`tolerance`, a `RuntimeWarning` says so. An occupancy that is counted in samples has features
 that perhaps no policy has, because it does not start in ν₀, and w would follow the difference
 without end. So ψ_E is taken from the occupancy of the estimated *policy*, μ_E divided by its mass
 in each state and run from ν₀. For the occupancy of a policy this changes nothing.

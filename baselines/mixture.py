@@ -9,9 +9,8 @@ from the expert to the prior's plan, and needs no weight α, no box and no progr
 (1-λ) times the expert's plus λ times the plan's. It can therefore be better than the expert, but
 never better than both, unlike RLfD_α, which leaves the expert only where the prior gains most.
 
-In states where μ has no mass, the policy is the prior's plan. If μ_E is estimated from samples, it
-need not be the occupancy of a policy; the returned occupancy is then the one of the returned
-policy.
+In states where μ has no mass, the policy is the prior's plan. A μ_E that was counted in samples need
+not be the occupancy of a policy; the returned occupancy is then the one of the returned policy.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def mixture(mdp: TabularMDP, expert: Any, prior: ArrayLike, *, share: float = 0.
         >>> bool(abs(solution.occupancy @ prior - (0.75 * expert + 0.25 * best)) < 1e-9)
         True
     """
-    mu_e = expert_occupancy(mdp, expert)
+    mu_e = expert_occupancy(mdp, expert, prior)
     c = mdp.pairs(prior, "prior")
     part = _checks.number("share", share, 0.0, 1.0)
     plan = mdp.optimal(c)

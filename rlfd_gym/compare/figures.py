@@ -71,17 +71,17 @@ def bars(summaries: Sequence[Summary]) -> Figure:
 
 
 def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | str]) -> Figure:
-    """Draw the true expected cost against the demonstrations, with and without a prior."""
+    """Draw the true expected cost against the demonstrations, with and without a prior or a belief."""
     figure, axes = plots.new_figure(1, 2, size=(10.0, 4.2), sharey=True)
     names = {"expert's exact\noccupancy" if level == EXACT else str(level): level for level in levels}
-    for axis, prior in zip(axes[0], (True, False), strict=True):
+    for axis, knows in zip(axes[0], (True, False), strict=True):
         for reference in ("optimum", "expert"):
             cost = next(s.true_cost for s in summaries if s.method == reference)
             axis.axhline(cost, color=plots.COLOURS[reference], linestyle=":", linewidth=1.2)
             axis.text(1.0, cost, f" {reference}", transform=axis.get_yaxis_transform(), va="center", fontsize=8)
         lines: dict[str, list[Summary]] = {}
         for summary in summaries:
-            if not summary.reference and summary.uses_prior == prior:
+            if not summary.reference and (summary.uses_prior or summary.uses_belief) == knows:
                 lines.setdefault(summary.label, []).append(summary)
         for k, (name, line) in enumerate(lines.items()):
             x = np.array([levels.index(s.demonstrations) for s in line]) + 0.05 * (k - (len(lines) - 1) / 2)
@@ -92,7 +92,7 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
             )  # fmt: skip
         axis.set_xticks(range(len(names)), list(names))
         axis.set_xlabel("demonstrations")
-        axis.set_title("methods that use the prior" if prior else "methods that know no prior")
+        axis.set_title("methods that know a prior or a belief" if knows else "methods that know neither")
         if lines:
             axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=8, frameon=False)
     means = [s.true_cost for s in summaries]

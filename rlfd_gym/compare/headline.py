@@ -28,8 +28,8 @@ def headline_of(summaries: Sequence[Summary]) -> str:
     >>> for sentence in headline_of(result.summaries("inventory")).split(". "):
     ...     print(sentence)
     From the expert's exact occupancy, RLfD exact α=1 closes 59% of the way to the optimum
-    Without prior or belief the most is 0%, by cloning; planning with the prior alone closes 91%
-    RLfD exact α=1 is guaranteed to be better than the expert, by 0.041 at least.
+    Without prior or belief the most is 0%, by cloning; planning with the prior alone closes more than any, 91%
+    RLfD exact α=1 is guaranteed to be better than the expert, by 0.041 at least for every cost of the belief.
     """
     rows = [s for s in summaries if not s.reference and _share(s) is not None and not _unsolved(s)]
     if not rows:
@@ -39,11 +39,13 @@ def headline_of(summaries: Sequence[Summary]) -> str:
     sentences = [f"{_source(levels[-1])}, {_winners(last)} of the way to the optimum"]
     if len(levels) > 1:
         first = [s for s in rows if s.demonstrations == levels[0]]
-        sentences[0] += f"; {_source(levels[0]).lower()}, {_winners(first)}"
+        same = _winners(first) == _winners(last)
+        sentences[0] += f"; {_source(levels[0]).lower()} {'as much' if same else _winners(first)}"
     alone = _plain([s for s in last if not (s.uses_prior or s.uses_belief)], last)
     planned = next((s for s in summaries if s.reference and s.method == PRIOR and _share(s) is not None), None)
     if planned is not None:
-        alone.append(f"planning with the prior alone closes {_percent(planned)}")
+        ahead = _winners([planned, *last]) == _winners([planned])
+        alone.append(f"planning with the prior alone closes {'more than any, ' if ahead else ''}{_percent(planned)}")
     if alone:
         text = "; ".join(alone)
         sentences.append(text[0].upper() + text[1:])
@@ -107,4 +109,5 @@ def _promise(rows: Sequence[Summary]) -> list[str]:
     best = [s for number, s in found if GUARANTEED.format(number) == largest]
     best.sort(key=lambda s: not s.uses_belief)  # who is told the belief is named first
     verb = "are" if len(best) > 1 else "is"
-    return [f"{_names(best)} {verb} guaranteed to be better than the expert, by {largest} at least"]
+    promise = f"by {largest} at least for every cost of the belief"
+    return [f"{_names(best)} {verb} guaranteed to be better than the expert, {promise}"]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlfd_gym.compare.tasks import signed_cells
-from rlfd_gym.experts.demonstrations import occupancy_from_demonstrations
 from rlfd_gym.mdp.forward import optimal_actions
 from rlfd_gym.problem.solution import Apprentice, Solution
 from rlfd_gym.solvers.projection import project_prior
@@ -58,11 +57,11 @@ def margin(lesson: Lesson) -> Solution:
 
     One half of them is held out. An exact occupancy and a single demonstration judge themselves.
     """
-    from rlfd_gym.baselines.max_margin import hamming_loss, max_margin
+    from rlfd_gym.baselines.max_margin import loss_of, max_margin
 
     shown = lesson.shown
     halves = (shown, shown) if isinstance(shown, np.ndarray) or len(shown) < 2 else (shown[::2], shown[1::2])
-    loss = hamming_loss(lesson.mdp, occupancy_from_demonstrations(halves[1], lesson.mdp))
+    loss = loss_of(lesson.mdp, halves[1])
     losses = [loss @ max_margin(lesson.mdp, halves[0], lesson.basis, regularisation=x).occupancy for x in MARGINS]
     # The largest of those that are as good as the best: the least that the data ask for.
     best = max(x for x, one in zip(MARGINS, losses, strict=True) if one <= min(losses) + TIE)

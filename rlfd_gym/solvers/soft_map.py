@@ -7,12 +7,12 @@ negative log-likelihood -N <μ_E, log π_c>. A Gaussian prior of mean ĉ and spr
     f(c) = α ‖c - ĉ‖² - <μ_E, log π_c>/β = α ‖c - ĉ‖² + <μ_E, c> - <Tγ μ_E, u_c>,     α = 1/(2σ²βN).
 
 For the occupancy of a policy, Tγ μ_E = ν₀ and the last term is ρ^β_c. An occupancy that was
-estimated from samples starts where Tγ μ_E says, and ν₀ in its place would not do: what the sample's
+counted in samples starts where Tγ μ_E says, and ν₀ in its place would not do: what the sample's
 flow lacks by chance would be explained by costs, at "likelihoods" above one.
 
 The gradient is 2α(c - ĉ) + μ_E - μ, where μ is the occupancy of π_c from the start Tγ μ_E, and the
 Hessian is 2αI + β Gᵀ diag(μ) G. So f is **convex if Tγ μ_E ≥ 0**, as it is for the occupancy of a
-policy. Of an estimated occupancy some entries of Tγ μ_E are negative as a rule. Then a local minimum
+policy. Of a count some entries of Tγ μ_E are negative as a rule. Then a local minimum
 is found, and the Hessian is replaced by the expected one, with ν_E(s) π_c(a|s) for μ (Fisher's
 information, which is what Laplace's approximation wants, too).
 

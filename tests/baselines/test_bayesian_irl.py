@@ -62,6 +62,16 @@ def test_demonstrations_say_how_many_decisions_they_are():
     assert "log_evidence" not in told.stats
 
 
+def test_transitions_without_times_say_what_was_done_but_not_in_how_many_decisions():
+    walks = demonstrate(PROBLEM.mdp, random_policy(PROBLEM.mdp, 1), 6, 40, seed=0)
+    timeless = [{"obs": walk.obs[:-1], "acts": walk.acts} for walk in walks]
+    with pytest.raises(ValueError, match="nor do transitions without times"):
+        bayesian_irl(PROBLEM.mdp, timeless, PROBLEM.prior)
+    settings = {"n_decisions": 5.0, "rationality": 3.0, "prior_spread": 0.1}
+    costs = [bayesian_irl(PROBLEM.mdp, shown, PROBLEM.prior, **settings).cost for shown in (timeless, walks)]
+    np.testing.assert_allclose(*costs)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

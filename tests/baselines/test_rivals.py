@@ -12,7 +12,7 @@ from strategies import make_mdp, make_problem, mdps, random_cost, random_policy,
 
 import rlfd_gym
 from rlfd_gym import RLfDProblem, solve_exact
-from rlfd_gym.baselines import behavioural_cloning, broil, drex, lpal, majority, max_margin, mixture, spibb
+from rlfd_gym.baselines import bayesian_irl, behavioural_cloning, broil, drex, lpal, majority, max_margin, mixture, spibb
 from rlfd_gym.baselines._planning import Planner
 from rlfd_gym.baselines.broil import tail_mean
 from rlfd_gym.baselines.drex import objective
@@ -47,7 +47,46 @@ def test_demonstrations_and_the_occupancy_estimated_from_them_give_the_same(meth
     assert assert_policy_and_occupancy(mdp, direct)
 
 
+KNOWING = {
+    "bayesian_irl": lambda mdp, expert, prior: bayesian_irl(mdp, expert, prior, rationality=5.0, alpha=0.1),
+    "broil": lambda mdp, expert, prior: broil(mdp, expert, prior, trade_off=0.1),
+    "drex": lambda mdp, expert, prior: drex(mdp, expert, prior),
+    "max_margin": lambda mdp, expert, prior: max_margin(mdp, expert, prior=prior, loss=np.zeros(mdp.n_pairs)),
+    "mixture": lambda mdp, expert, prior: mixture(mdp, expert, prior, share=0.1),
+}
+
+
+@pytest.mark.parametrize("method", KNOWING)
+def test_who_knows_a_prior_takes_the_expert_to_follow_it_where_nothing_was_seen_as_rlfd_does(method):
+    mdp = make_mdp(7, 5, 3, 0.8)
+    shown, prior = sampled(mdp, mdp.uniform_policy(), 1, 3, 1), random_cost(mdp, 2)
+    with rlfd_gym.collected_warnings():
+        blind = rlfd_gym.occupancy_from_demonstrations(shown, mdp)
+        estimate = rlfd_gym.occupancy_from_demonstrations(shown, mdp, prior=prior)
+    assert np.abs(blind - estimate).max() > 0.05
+    direct, wanted, other = (KNOWING[method](mdp, expert, prior) for expert in (shown, estimate, blind))
+    np.testing.assert_allclose(direct.cost, wanted.cost, atol=1e-9)
+    np.testing.assert_allclose(direct.policy, wanted.policy, atol=1e-9)
+    assert not (np.allclose(direct.cost, other.cost) and np.allclose(direct.policy, other.policy))
+
+
+def test_a_prior_without_weight_is_not_used_for_what_was_not_seen():
+    mdp = make_mdp(7, 5, 3, 0.8)
+    shown, prior = sampled(mdp, mdp.uniform_policy(), 1, 3, 1), random_cost(mdp, 2)
+    blind = rlfd_gym.occupancy_from_demonstrations(shown, mdp)
+    costs = [drex(mdp, expert, prior, alpha=0.0).cost for expert in (shown, blind)]
+    np.testing.assert_allclose(*costs, atol=1e-9)
+
+
 # Majority action
+
+
+def test_the_majority_counts_states_that_no_demonstration_leaves_as_unvisited():
+    mdp = make_mdp(7, 5, 3, 0.8)
+    shown = sampled(mdp, mdp.uniform_policy(), 1, 3, 1)
+    stats = majority(mdp, shown).stats
+    assert stats == {"unvisited_states": mdp.n_states - len(set(shown[0].obs[:-1].tolist())), "ties": 0}
+    assert stats["unvisited_states"] == behavioural_cloning(mdp, shown).stats["unvisited_states"] > 0
 
 
 @few

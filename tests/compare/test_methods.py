@@ -10,6 +10,8 @@ from small_comparison import TINY
 import rlfd_gym
 from rlfd_gym import compare
 from rlfd_gym.baselines import lp_irl, max_margin
+from rlfd_gym.baselines.max_margin import loss_of
+from rlfd_gym.compare.rivals import MARGINS
 from rlfd_gym.compare.tasks import demonstrations_of
 
 
@@ -86,3 +88,19 @@ def test_max_margin_chooses_the_weight_of_least_loss():
     loss = chosen.stats["loss"]
     others = [max_margin(task.mdp, task.expert, task.basis, regularisation=x) for x in (0.001, 0.01, 0.1, 1.0)]
     assert loss @ chosen.occupancy == min(loss @ other.occupancy for other in others)
+
+
+def test_max_margin_is_judged_by_what_the_held_out_half_was_seen_to_do():
+    # Where the held-out half never was, every action is a loss: it cannot vouch for a plan that goes there.
+    task = compare.TASKS["lake"].make(0)
+    shown = demonstrations_of(task, 2, np.random.SeedSequence(3))
+    seen = np.zeros(task.mdp.n_states, dtype=bool)
+    seen[shown[1].obs[:-1]] = True
+    loss = loss_of(task.mdp, shown[1:])
+    assert (loss[~seen[task.mdp.pair_states]] == 1).all()
+    assert (task.mdp.min_by_state(loss)[seen] == 0).all()
+    chosen = compare.METHODS["max-margin"].solve(lesson_of(task, shown=shown))
+    halves = {x: max_margin(task.mdp, shown[:1], task.basis, regularisation=x).occupancy @ loss for x in MARGINS}
+    weight = max(x for x in MARGINS if halves[x] <= min(halves.values()) + 1e-6)
+    wanted = max_margin(task.mdp, shown, task.basis, regularisation=weight)
+    np.testing.assert_allclose(chosen.cost, wanted.cost)
