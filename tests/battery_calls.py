@@ -906,7 +906,7 @@ def calls_with_imitation() -> dict[str, Call]:
                 "n_jobs": arg(1, bad.integer(0), the_largest_int="at most one for each run"),
                 "policy_kind": arg("occupancy", bad.name),
                 "discounting": arg("none", bad.name),
-                "estimator": arg("policy", bad.name),
+                "estimator": arg("policy", bad.name, None_=DEFAULT),
                 "allow_variable_horizon": arg(False, bad.flag),
             },
         ),

@@ -243,7 +243,7 @@ def check_prior(prior: FloatArray, scale: CostScale | None = None) -> FloatArray
     low, high = float(prior.min()), float(prior.max())
     if max(-low, high) <= 1 + FEASIBILITY:
         return prior
-    meant = "a prior that is meant to be outside needs belief=NearPrior(prior, alpha, outside_box=True)"
+    meant = "a prior that is meant to be outside is rlfd_gym.beliefs.NearPrior(prior, alpha, outside_box=True), a belief"
     if scale is not None:
         least, most = (scale.from_box(end) for end in (low, high))
         raise ValueError(
@@ -251,7 +251,9 @@ def check_prior(prior: FloatArray, scale: CostScale | None = None) -> FloatArray
             f"to [-1, 1]: take a scale that contains them; {meant}"
         )
     ends = (low, high) if high > low else (-abs(high), abs(high))
-    convert = f"rlfd_gym.experts.CostScale({ends[0]:.6g}, {ends[1]:.6g}).to_box(prior)"
+    # Rounded ends would leave the prior's own just outside the box.
+    exact = (f"{end:g}" if float(f"{end:g}") == end else repr(end) for end in ends)
+    convert = f"rlfd_gym.experts.CostScale({', '.join(exact)}).to_box(prior)"
     raise ValueError(
         f"prior has costs from {low:g} to {high:g}, expected costs in [-1, 1]. Costs in money are converted by "
         f"{convert}, with one scale for all costs that are compared; {meant}"

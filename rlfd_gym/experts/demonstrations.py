@@ -76,7 +76,8 @@ def occupancy_from_demonstrations(
         discounting: of the count. "trajectory" weighs step t by (1-γ)γᵗ; transitions have times only
             in their order, with "next_obs" and "dones". "none" counts every transition once. This
             gives the undiscounted frequencies, which equal the discounted occupancy only if the
-            transitions were drawn from it.
+            transitions were drawn from it. With "policy", "none" leaves out what followed, so that it
+            is not compared with the tables either.
         estimator: "policy" or "count", see the module's docstring. "policy" needs no times, and is
             the one for actions that an expert gave for states of somebody else's choice, as in
             DAgger.
@@ -194,15 +195,18 @@ def _check_how(discounting: str, estimator: str = "count", prior: ArrayLike | No
         raise ValueError(f'prior is for estimator="policy" only, got estimator={estimator!r}')
 
 
-def check_timed(read: Demonstrations, discounting: str) -> bool:
-    """Return whether to discount, or raise an error if the demonstrations have no times."""
+def check_timed(read: Demonstrations, discounting: str, *, tables: bool = True) -> bool:
+    """Return whether to discount, or raise an error if the demonstrations have no times.
+
+    Only with `tables` can they be read as a policy instead, which the error suggests.
+    """
     _check_how(discounting)
     if discounting == "trajectory" and read.lengths is None:
+        policy = 'estimator="policy" to use only what was done in each state, ' if tables else ""
         raise ValueError(
             "demonstrations are transitions without times, from which no discounted occupancy can be computed: they "
             "are not in their order, as from a loader that shuffles, or lack next_obs or dones; pass trajectories, a "
-            'loader with shuffle=False, estimator="policy" to use only what was done in each state, or '
-            'discounting="none" to use the undiscounted frequencies'
+            f'loader with shuffle=False, {policy}or discounting="none" to use the undiscounted frequencies'
         )
     return discounting == "trajectory"
 

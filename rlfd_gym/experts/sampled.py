@@ -78,7 +78,7 @@ def sampled_expert(
             which imitation's rollouts also set at time limits.
         discounting: as for `occupancy_from_demonstrations`.
     """
-    timed = check_timed(read, discounting)
+    timed = check_timed(read, discounting, tables=False)
     if read.next_states is None:
         raise ValueError("demonstrations must tell the next states (next_obs) for learning without tables")
     check_known(read, feasible)

@@ -46,6 +46,9 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.mdp.tables import TabularMDP
 
 
+SMALLEST_WEIGHT = 1e-290  # of a time, so that its share among pairs is still a number
+
+
 class TimedWalk(NamedTuple):
     """A trajectory over (time, state), with imitation's names for its parts."""
 
@@ -166,6 +169,8 @@ def over_time(mdp: TabularMDP, horizon: int, discount: float = 1.0) -> OverTime:
     if outer == 0:
         raise ValueError("discount must be positive, got 0")
     inner = min(outer, h / (h + 1))
+    if inner ** (h - 1) < SMALLEST_WEIGHT:
+        raise ValueError(f"discount is {outer:g}: at the end of a horizon of {h} steps its power is no number any more")
     p, n_states = mdp.transitions, mdp.n_states
     end, times = h * n_states, np.arange(h)
     steps = np.minimum(((times[:, None] + 1) * n_states + p.indices).ravel(), end)  # the last ones lead to the end

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import gymnasium as gym
@@ -20,6 +20,7 @@ from imitation.util.logger import HierarchicalLogger
 
 from rlfd_gym import _checks
 from rlfd_gym.trainer.policy import TablePolicy
+from rlfd_gym.trainer.settings import Settings
 
 BATCH_SIZE = 32  # BC's
 ROLLOUTS = 5  # BC's number of episodes to log
@@ -68,8 +69,11 @@ TRAIN = {
     "log_rollouts_n_episodes": Word("BC", used=True, note="how many of them"),
 }
 
-OF_SMD = dict.fromkeys(("max_iter", "total_timesteps", "log_interval"), Word("", note='of solver="smd"'))
-"""Words of `train` that solvers without iterations of their own have no use for."""
+OF_SMD = dict.fromkeys(
+    ("step_size", "epsilon", "n_runs", "n_jobs", "max_iter", "total_timesteps", "log_interval"),
+    Word("", note='of solver="smd"'),
+)
+"""Our own words, and another name of one, that solvers without iterations of their own have no use for."""
 
 
 def checked(function: Callable[..., Any], known: Mapping[str, Word], words: dict[str, Any]) -> dict[str, Any]:
@@ -118,6 +122,7 @@ class TakesForeignWords:
     env: Any
     policy: Any
     logger: Any
+    settings: Settings
     solver: Any
     train: Any
     batch_size: int
@@ -141,7 +146,9 @@ class TakesForeignWords:
             own, space = getattr(self.policy, name), words.get(name)
             if space is not None and space not in (own, getattr(self.env, name, None)):
                 raise ValueError(f"{name} is {space}, but env has {own}")
-        self._log_unused(CONSTRUCTOR, words)
+        own_words = {item.name: getattr(self.settings, item.name) for item in fields(Settings) if item.name in OF_SMD}
+        changed = {name: value for name, value in own_words.items() if value != getattr(Settings, name)}
+        self._log_unused(CONSTRUCTOR if self.solver == "smd" else CONSTRUCTOR | OF_SMD, words | changed)
 
     def _train_words(self, words: dict[str, Any], **own: Any) -> dict[str, Any]:
         """Check the foreign words of `train` and return them; log what of them and its own has no use."""

@@ -34,6 +34,7 @@ from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.solution import METHODS, History, Solution
 from rlfd_gym.solvers.smd import Checkpoint, SmdState, keeps_runs
 from rlfd_gym.trainer.env_model import EnvModel
+from rlfd_gym.trainer.foreign import one_environment
 from rlfd_gym.trainer.generators import generator_in
 from rlfd_gym.trainer.saving import FORMAT, RUN, SAMPLES, VERSION, is_plain
 from rlfd_gym.trainer.settings import Settings, Solver
@@ -47,7 +48,6 @@ SAME_BOUNDS = 1e-6  # bounds on an optimum that differ by less are the same; ano
 ROUNDING = 1e-12  # bounds that differ by less are taken from the file, to the bit
 SAME_SUMS = 1e-9  # the same for sums and averages
 LARGEST_SEED = 2**63
-LARGEST_PRIOR = 1e150
 BAD = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)  # what a bad file can raise
 
 
@@ -62,12 +62,13 @@ def load(
     custom_logger: Any,
 ) -> RLfDTrainer:
     """Return the trainer that `save` wrote, for the same environment."""
+    given = one_environment(env, venv)
     with stored_arrays(path, FORMAT, VERSION) as stored:
         try:
             # Files from before there was a choice had their expert counted.
             settings = vars(Settings(**{"estimator": "count"} | stored.header["settings"])).copy()
             settings["solver"] = _solver(settings["solver"], stored.header.get("function"), solver)
-            pairs = EnvModel.of(venv if env is None else env, settings["discount"]).pairs
+            pairs = EnvModel.of(given, settings["discount"]).pairs
             for name in ("pair_states", "pair_actions"):
                 own = getattr(pairs, name)
                 if stored.layout(name)[1] != own.shape or not np.array_equal(stored.read(name, own.dtype), own):
@@ -133,10 +134,7 @@ def _prior(stored: Stored, n_pairs: int) -> FloatArray | Belief | None:
         return unpack(_checks.instance("belief", stored.header["belief"], dict), arrays)
     if "prior" not in stored.names:
         return None
-    prior = _vector(stored, "prior", n_pairs)
-    if np.abs(prior).max() > LARGEST_PRIOR:
-        raise ValueError(f"prior has {np.abs(prior).max():g}, whose square is no number")
-    return prior
+    return _vector(stored, "prior", n_pairs)
 
 
 def _expert(stored: Stored, n_pairs: int) -> FloatArray | SampledExpert | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rlfd_gym import _checks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +24,8 @@ class DrawsLearned:
         from rlfd_gym.report import plots
         from rlfd_gym.report.learned import plot_learned
 
+        if path is not None and Path(_checks.path("path", path)).suffix.lower() not in ("", ".png"):
+            raise ValueError(f"path must end in .png, since a PNG is written, got {os.fspath(path)!r}")
         gap = self.solution.duality_gap
         title = f"learned with α = {self.alpha:g}" + (f", duality gap {gap:.1e}" if gap == gap else "")
         grid = plots.Grid.of_env(self._model.base)

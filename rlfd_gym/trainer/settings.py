@@ -1,8 +1,8 @@
 """The options of a trainer: each is listed, checked and saved here, and nowhere else.
 
-`RLfDTrainer` says what they mean. Two defaults depend on what the trainer is given: the solver on
-whether the environment has tables, α on whether there is a prior. Such an option is `None` until
-`completed` fills it in.
+`RLfDTrainer` says what they mean. Some defaults depend on what the trainer is given: solver and
+estimator on whether the environment has tables, α on whether there is a prior. Such an option is
+`None` until `completed` fills it in.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Settings:
         n_jobs: how many of them at a time.
         policy_kind: one of `READINGS`.
         discounting: one of `DISCOUNTINGS`.
-        estimator: one of `ESTIMATORS`.
+        estimator: one of `ESTIMATORS`, or `None` for the default.
         allow_variable_horizon: whether trajectories may differ in length.
     """
 
@@ -58,7 +58,7 @@ class Settings:
     n_jobs: int = 1
     policy_kind: str = "occupancy"
     discounting: str = "trajectory"
-    estimator: str = "policy"
+    estimator: str | None = None
     allow_variable_horizon: bool = True
 
     def __post_init__(self) -> None:
@@ -67,7 +67,8 @@ class Settings:
             _checks.one_of("solver", self.solver, SOLVERS)
         _checks.one_of("policy_kind", self.policy_kind, READINGS)
         _checks.one_of("discounting", self.discounting, DISCOUNTINGS)
-        _checks.one_of("estimator", self.estimator, ESTIMATORS)
+        if self.estimator is not None:
+            _checks.one_of("estimator", self.estimator, ESTIMATORS)
         _checks.one_of("regulariser", self.regulariser, NORMS)
         object.__setattr__(self, "n_runs", _checks.integer("n_runs", self.n_runs, 1, _checks.MOST_TIMES))
         if _checks.integer("n_jobs", self.n_jobs, -(2**31)) == 0:
@@ -84,7 +85,6 @@ class Settings:
             raise ValueError(f"step_size must be at most {LARGEST_STEP:g} for cost and value, got {steps!r}")
         if self.epsilon is not None:
             _checks.number("epsilon", self.epsilon, 0.0, open_ends=True)
-        _checks.instance("allow_variable_horizon", self.allow_variable_horizon, bool)
         if self.alpha is not None and not isinstance(self.alpha, str):
             object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, 0.0))
 
@@ -105,6 +105,9 @@ class Settings:
         solver = ("exact" if tables else "smd") if self.solver is None else self.solver
         if not tables and (solver == "exact" or self.policy_kind == "greedy"):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
+        estimator = ("policy" if tables else "count") if self.estimator is None else self.estimator
+        if not tables and estimator == "policy":
+            raise ValueError('estimator="policy" needs transition tables, which env does not have: use "count"')
         if belief is not None and solver == "smd":
             belief.second_moment("corrected")  # raises for a belief that Algorithm 1 does not handle
         alpha = self.alpha if belief is None else belief.alpha
@@ -121,7 +124,7 @@ class Settings:
                     f'alpha={alpha!r} is a rule, which needs solver="exact" with tables and regulariser="l2"; '
                     f"got {solver!r} and {self.regulariser!r}"
                 )
-        return replace(self, alpha=alpha, solver=solver, discount=discount)
+        return replace(self, alpha=alpha, solver=solver, estimator=estimator, discount=discount)
 
     @property
     def alpha_rule(self) -> str | None:

@@ -76,14 +76,13 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
             millions of steps where γ is near one; `duality_gap` says whether it had enough.
         step_size: of SMD, one number or two; by default the convergence theorem's for the
             iterations asked for.
-        epsilon: target accuracy of SMD. If `train` is called without `max_iter`, the theorem's
-            number of iterations for this accuracy is used.
-        n_runs: independent runs of SMD to average over.
-        n_jobs: how many runs at a time.
+        epsilon: of SMD, the accuracy for which the theorem gives the default of `max_iter`.
+        n_runs, n_jobs: of SMD, independent runs to average over, and how many of them at a time.
         policy_kind: "occupancy" for the policy of the learned occupancy μ, which mixes as the expert
             does; "mode" for its most frequent actions; "greedy" for the plan with the learned cost.
-        estimator: "policy" or "count", see `rlfd_gym.experts.demonstrations`, and `discounting` there;
-            "none" reads only what was done in each state, not what followed, as DAgger needs it.
+        discounting: "trajectory", or "none" to read only what was done in each state, not what
+            followed, as DAgger needs it; see `rlfd_gym.experts.demonstrations`.
+        estimator: "policy" or "count", see there; by default "policy", or "count" without tables.
         custom_logger: where to log to.
         allow_variable_horizon: whether trajectories may differ in length. Unlike in GAIL they may: the
             occupancy continues after an episode's end, which therefore tells nothing of rewards.
@@ -118,7 +117,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
         n_jobs: int = 1,
         policy_kind: str = "occupancy",
         discounting: str = "trajectory",
-        estimator: str = "policy",
+        estimator: str | None = None,
         custom_logger: HierarchicalLogger | None = None,
         allow_variable_horizon: bool = True,
         **of_imitation: Any,
@@ -196,7 +195,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
             The apprentice's state occupancy, which sums to one. Divided by 1 - γ it counts discounted
             visits, which MCEIRL returns up to its horizon. Everything else is in `solution`.
         """
-        words = self._train_words(of_imitation, max_iter=max_iter, log_interval=log_interval)
+        words = self._train_words(of_imitation, max_iter=max_iter, n_runs=n_runs, log_interval=log_interval)
         max_iter, callback = foreign.max_iter_of(max_iter, words), foreign.callback_of(callback, words)
         if self.solver == "smd":
             training.train_smd(

@@ -123,7 +123,7 @@ def test_second_moments_of_weights_and_of_the_papers_lemma_for_the_absolute_pena
         NearPrior([0.0, 0.0], 0.1, "l1").second_moment("paper")
 
 
-@pytest.mark.parametrize("prior", [[-140.9, 0.0], [0.5, 1.001], np.full((2, 1), 35.0)])
+@pytest.mark.parametrize("prior", [[-140.9, 0.0], [0.5, 1.001], [-1.23456789, 9.87654321], np.full((2, 1), 35.0)])
 def test_a_prior_outside_the_box_is_refused_with_its_range_and_a_conversion_that_works(prior):
     low, high = np.min(prior), np.max(prior)
     pairs = Pairs.of_mask([[True], [True]])
@@ -131,7 +131,7 @@ def test_a_prior_outside_the_box_is_refused_with_its_range_and_a_conversion_that
         NearPrior(prior, 0.1).over(pairs)
     call = re.search(r"rlfd_gym\.experts\.(CostScale\(.*?\)\.to_box\(prior\))", str(error.value)).group(1)
     NearPrior(eval(call, {"CostScale": CostScale, "prior": prior}), 0.1).over(pairs)  # as the message says
-    assert error.match(r"belief=NearPrior\(prior, alpha, outside_box=True\)")
+    assert error.match(r"rlfd_gym\.beliefs\.NearPrior\(prior, alpha, outside_box=True\)")
     belief = NearPrior(prior, 0.1, outside_box=True).over(pairs)
     assert belief.prior.tolist() == np.ravel(prior).tolist()
 

@@ -153,6 +153,15 @@ def test_no_discount_needs_a_horizon_and_the_error_says_how():
         over_time(mdp, 3, 0.0)
 
 
+def test_a_discount_under_which_the_last_steps_weigh_nothing_is_refused():
+    mdp = strategies.make_mdp(0, 3, 2, 0.9)
+    over = over_time(mdp, 145, 0.01)  # the last weight is 1e-288
+    shares = over.occupancy(over.mdp.occupancy_of(over.mdp.uniform_policy()))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"discount is 0\.01: at the end of a horizon of 200 steps"):
+        over_time(mdp, 200, 0.01)
+
+
 @pytest.mark.needs_imitation
 def test_a_trainer_without_a_discount_names_the_way():
     env = rlfd_gym.envs.WindyGridworldEnv(3, 3)

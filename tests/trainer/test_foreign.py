@@ -314,6 +314,20 @@ def test_unused_words_are_logged_once_whenever_they_come(inventory, careful, hea
     assert text().count("no use for") == 4
 
 
+def test_words_of_algorithm_1_are_logged_where_another_solver_has_no_use_for_them(inventory, careful, heard):
+    from rlfd_gym import RLfDTrainer
+
+    log, text, _ = heard
+    words = {"step_size": 0.1, "epsilon": 0.1, "n_jobs": 2}
+    trainer = RLfDTrainer(careful, inventory, custom_logger=log, **words)
+    of = '(of solver="smd")'
+    assert text().count(f"no use for step_size {of}, epsilon {of}, n_jobs {of}") == 1
+    trainer.train(n_runs=3)
+    assert text().count(f"no use for n_runs {of}") == 1
+    RLfDTrainer(careful, inventory, custom_logger=log, solver="smd", n_runs=2, **words).train(10, n_runs=2)
+    assert text().count("no use for") == 2
+
+
 def test_algorithm_1_uses_what_says_how_long(inventory, careful, heard):
     from rlfd_gym import RLfDTrainer
 

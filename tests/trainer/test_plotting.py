@@ -30,3 +30,6 @@ def test_a_grid_is_drawn_as_one_and_a_simulator_without_a_gap(make, gridworld, t
     assert trainer.plot().axes[1].collections
     with pytest.raises((TypeError, ValueError), match="path"):
         trainer.plot(3)
+    with pytest.raises(ValueError, match=r"path must end in \.png, since a PNG is written, got .*learned\.pdf"):
+        trainer.plot(tmp_path / "learned.pdf")
+    assert list(tmp_path.iterdir()) == []

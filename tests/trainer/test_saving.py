@@ -102,6 +102,8 @@ def test_damaged_files_are_refused(saved, inventory):
             RLfDTrainer.load(path, inventory)
     with pytest.raises(FileNotFoundError):
         RLfDTrainer.load(path.parent / "missing.npz", inventory)
+    with pytest.raises(TypeError, match="needs an environment: pass either env or venv"):
+        RLfDTrainer.load(path)
 
 
 def test_foreign_newer_and_incomplete_files_are_refused(saved, inventory):
@@ -471,7 +473,7 @@ def a_prior_whose_square_overflows(header, arrays):
         (a_seed_that_is_none, "seed must be an integer"),
         (more_runs_than_there_could_be, "generators for 1000000000 runs"),
         (a_solution_without_an_expert, "a solution, but no expert"),
-        (a_prior_whose_square_overflows, "whose square is no number"),
+        (a_prior_whose_square_overflows, "prior must be finite and at most"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -33,7 +35,13 @@ def test_without_tables_what_needs_them_is_refused(make):
             make(None, env, **settings)
     with pytest.raises(ValueError, match="an occupancy has no next states"):
         make(np.full(36, 1 / 36), env)
-    assert make(None, env, solver=None).solver == "smd"
+    with pytest.raises(ValueError, match='estimator="policy" needs transition tables'):
+        make(None, env, estimator="policy")
+    trainer = make(None, env, solver=None)
+    assert (trainer.solver, trainer.estimator) == ("smd", "count")
+    with pytest.raises(ValueError, match=r"shuffle=False, or discounting=") as error:  # not what cannot be done here
+        trainer.set_demonstrations(SimpleNamespace(obs=[0, 3], acts=[0, 0], next_obs=[1, 4], dones=[False, False]))
+    assert "policy" not in str(error.value)
     env.observation_space = gym.spaces.Box(0, 1, (2,))
     with pytest.raises(TypeError, match="observation_space must be Discrete"):
         make(None, env)
