@@ -243,7 +243,9 @@ def check_prior(prior: FloatArray, scale: CostScale | None = None) -> FloatArray
     low, high = float(prior.min()), float(prior.max())
     if max(-low, high) <= 1 + FEASIBILITY:
         return prior
-    meant = "a prior that is meant to be outside is rlfd_gym.beliefs.NearPrior(prior, alpha, outside_box=True), a belief"
+    meant = (
+        "a prior that is meant to be outside is rlfd_gym.beliefs.NearPrior(prior, alpha, outside_box=True), a belief"
+    )
     if scale is not None:
         least, most = (scale.from_box(end) for end in (low, high))
         raise ValueError(

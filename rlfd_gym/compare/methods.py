@@ -169,6 +169,7 @@ def _reference(name: str, title: str, explanation: str, solve: Callable[[Any], A
 
 ALPHA = "a row for each α of the design"
 STEPS = "as many steps as the design says"
+HULL_STEPS = f"1/{rivals.HULL_STEP} of the design's steps, each of which takes longer"
 OWN = "this library's default, because its authors name none"
 
 METHODS = {
@@ -235,11 +236,11 @@ METHODS = {
         ),
         Method(
             "smd-hull", "SMD-H", rivals.smd_hull, uses_basis=True, stochastic=True,
-            explanation="LPAL's game over the hull of the basis, by stochastic mirror descent", setting=STEPS,
+            explanation="LPAL's game over the hull of the basis, by stochastic mirror descent", setting=HULL_STEPS,
         ),
         Method(
             "smd-hull-prior", "SMD-H", rivals.smd_hull, takes_alpha=True, uses_basis=True, stochastic=True,
-            default=False, explanation="the same, with the prior as a penalty", setting=f"{ALPHA}; {STEPS}",
+            default=False, explanation="the same, with the prior as a penalty", setting=f"{ALPHA}; {HULL_STEPS}",
         ),
         Method(
             "lpal", "LPAL", rivals.baseline("lpal", "basis"), uses_basis=True, quick=True,

@@ -45,7 +45,7 @@ def overview(comparison: Comparison, rows: Sequence[Row] | None = None) -> Table
         | prior alone | **91%** | **0.074** |
     """
     _checks.instance("comparison", comparison, Comparison)
-    found = {_key(s) + (s.task, s.demonstrations): s for s in comparison.all_summaries()}
+    found = {(*_key(s), s.task, s.demonstrations): s for s in comparison.all_summaries()}
     wanted = list(dict.fromkeys(_key(s) for s in comparison.summaries())) if rows is None else list(rows)
     levels = sorted({s.demonstrations for s in found.values() if not s.reference} or {EXACT}, key=level_key)
     shown = list(dict.fromkeys((levels[(len(levels) - 1) // 2], levels[-1])))
@@ -75,10 +75,11 @@ def write_docs(comparison: Comparison, folder: str | os.PathLike[str], rows: Seq
     table = overview(comparison, rows).markdown()
     parts = [
         "# The comparison",
-        "Written by `rlfd compare --docs docs`; do not edit it by hand. Numbers in per cent are the share of the way from "
-        "the expert to the optimum under the true cost: 0% is as good as the expert, less is worse. Guaranteed: the least "
-        "improvement on the expert for every cost within the ranges of the task. A policy is read as a mixture unless its "
-        f'row says "as mode". Bold: the best of a column, among rows that solved their problem (gap up to {UNSOLVED:g}).',
+        "Written by `rlfd compare --docs docs`; do not edit it by hand. Numbers in per cent are the share of the way "
+        "from the expert to the optimum under the true cost: 0% is as good as the expert, less is worse. Guaranteed: "
+        "the least improvement on the expert for every cost within the ranges of the task. A policy is read as a "
+        'mixture unless its row says "as mode". Bold: the best of a column, among rows that solved their problem '
+        f"(gap up to {UNSOLVED:g}).",
         "## At a glance",
         table,
     ]

@@ -21,6 +21,7 @@ from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.alpha import AlphaPath, alpha_path, select_alpha
 from rlfd_gym.beliefs import Belief, Intervals, NearPrior, Prices
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.decision.answers import Decision, Estimate, Path, PriceAnswer, Recommendation
 from rlfd_gym.decision.learner import Learned, Learner
 from rlfd_gym.decision.resampling import Draw, draws, how_resampled, supported
@@ -41,7 +42,7 @@ def decide(
     log: Log,
     belief: Belief | Mapping[tuple[Label, Label], float],
     *,
-    alpha: float | str = "regret-budget:0.05",
+    alpha: float | str = DEFAULT_ALPHA,
     scale: CostScale | None = None,
     money: ArrayLike | None = None,
     reading: str = "mode",

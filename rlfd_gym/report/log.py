@@ -5,7 +5,7 @@ costs in money. Exact solutions are computed along α, one of them is chosen, an
 reported in the log's own words:
 
     costs = read_costs("prior.csv")
-    learned = learn(read_log("log.csv", discount=0.9), costs, alpha="regret-budget:0.05")
+    learned = learn(read_log("log.csv", discount=0.9), costs)
     write_report(learned, folder, title="Learned from log.csv")
 
 With `decided(learned, costs)` the page begins with what to do instead and what that saves, see
