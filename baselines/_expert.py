@@ -32,9 +32,7 @@ def expert_occupancy(mdp: TabularMDP, expert: Any, prior: ArrayLike | None = Non
     return seen_expert(mdp, expert, prior)[0]
 
 
-def seen_expert(
-    mdp: TabularMDP, expert: Any, prior: ArrayLike | None = None
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+def seen_expert(mdp: TabularMDP, expert: Any, prior: ArrayLike | None = None) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return μ_E over pairs, and in which states the expert was seen to act.
 
     These are the states with mass, or those that a demonstration leaves: the estimate has mass in

@@ -12,7 +12,17 @@ from strategies import make_mdp, make_problem, mdps, random_cost, random_policy,
 
 import rlfd_gym
 from rlfd_gym import RLfDProblem, solve_exact
-from rlfd_gym.baselines import bayesian_irl, behavioural_cloning, broil, drex, lpal, majority, max_margin, mixture, spibb
+from rlfd_gym.baselines import (
+    bayesian_irl,
+    behavioural_cloning,
+    broil,
+    drex,
+    lpal,
+    majority,
+    max_margin,
+    mixture,
+    spibb,
+)
 from rlfd_gym.baselines._planning import Planner
 from rlfd_gym.baselines.broil import tail_mean
 from rlfd_gym.baselines.drex import objective
