@@ -117,8 +117,8 @@ def bayesian_irl(
     else:
         if decisions is None:
             raise ValueError(
-                "n_decisions is None, but an occupancy does not say how many decisions it was seen in, nor do transitions "
-                "without times; pass their number, or trajectories, or alpha and rationality"
+                "n_decisions is None, but an occupancy does not say how many decisions it was seen in, nor do "
+                "transitions without times; pass their number, or trajectories, or alpha and rationality"
             )
         if beta is None or sigma is None:
             found = fit_evidence(problem, decisions, beta, sigma)

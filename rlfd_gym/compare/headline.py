@@ -66,6 +66,11 @@ def _unsolved(summary: Summary) -> bool:
     return gap is not None and gap > UNSOLVED
 
 
+def _worse(summary: Summary) -> bool:
+    """Return whether a share is negative, to the digits shown."""
+    return _percent(summary).startswith("-")
+
+
 def _source(level: int | str) -> str:
     if level == EXACT:
         return "From the expert's exact occupancy"
@@ -87,7 +92,8 @@ def _names(rows: Sequence[Summary]) -> str:
 
 def _winners(rows: Sequence[Summary]) -> str:
     best = _best(rows)
-    return f"{_names(best)} {'close' if len(best) > 1 else 'closes'} {_percent(best[0])}"
+    closing = f"{_names(best)} {'close' if len(best) > 1 else 'closes'} {_percent(best[0])}"
+    return f"none is as good as the expert: {closing}" if _worse(best[0]) else closing
 
 
 def _plain(rows: Sequence[Summary], all_rows: Sequence[Summary]) -> list[str]:
@@ -95,7 +101,8 @@ def _plain(rows: Sequence[Summary], all_rows: Sequence[Summary]) -> list[str]:
     if not rows or len(rows) == len(all_rows):
         return []
     best = _best(rows)
-    return [f"without prior or belief the most is {_percent(best[0])}, by {_names(best)}"]
+    most = f"the most is {_percent(best[0])}, by {_names(best)}"
+    return ["without prior or belief " + (f"none is as good as the expert: {most}" if _worse(best[0]) else most)]
 
 
 def _promise(rows: Sequence[Summary]) -> list[str]:

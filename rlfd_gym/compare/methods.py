@@ -14,6 +14,10 @@ says which applies, and `python scripts/compare.py --list` prints it. The solver
 (`rlfd-smd`, `smd-hull`) take as many steps as the design says, and their duality gaps say what these were
 worth. No method is cut short otherwise.
 
+**The expert** is estimated alike for all, as the occupancy of its estimated policy
+(`rlfd_gym.experts.demonstrations`). Methods that know a prior or a belief take it to be optimal for
+that where it was not seen, and the others to act uniformly there.
+
 **Seeds.** A method is run once if nothing about it is random: it draws nothing itself, it is shown
 exact occupancies, and it uses no prior that the task draws. Otherwise every row has five seeds at
 least, and four times as many where the method is quick: an interval over five seeds covers less
@@ -185,7 +189,7 @@ METHODS = {
         ),
         _reference(
             "prior", "prior alone", "plans with the prior, and ignores the expert",
-            lambda task: _planned(task.mdp, task.prior), uses_prior=True,
+            lambda task: _planned(task.mdp, task.prior), uses_prior=True, quick=True,
         ),
         _reference(
             "random", "random", "takes all actions alike",
@@ -258,7 +262,8 @@ METHODS = {
         Method(
             "max-margin", "max. margin", rivals.margin, uses_basis=True,
             explanation="a cost in the span of the basis under which the expert wins by a margin; plans with it",
-            setting="λ of least loss on held-out demonstrations, from 0.001, 0.01, 0.1, 1",
+            setting="λ of least loss on held-out demonstrations, from 0.001, 0.01, 0.1, 1; a single one, or the exact "
+            "occupancy, judges itself",
         ),
         Method(
             "lp-irl", "LP-IRL", rivals.baseline("lp_irl"), quick=True, reading="mode",

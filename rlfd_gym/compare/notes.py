@@ -23,7 +23,7 @@ def notes_of(facts: Facts, rows: Sequence[Row], seeds: int) -> list[str]:
     if facts.errs_evenly:
         notes.append(
             "The expert errs evenly, its most frequent actions are optimal: copying only these, as the majority action "
-            "and LP-IRL do, undoes it."
+            "and LP-IRL do, undoes it wherever enough was shown."
         )
     gaps: dict[str, float] = {}
     for row in rows:

@@ -37,6 +37,12 @@ def test_methods_that_are_quick_are_run_for_more_seeds_from_five_on():
     assert set(compare.Design.of(tasks=("inventory",), methods=("cloning",), seeds=3).cells()) < larger
 
 
+def test_planning_with_the_prior_alone_has_the_same_draws_of_it_as_rlfd():
+    cells = compare.Design.of(tasks=("lake",), methods=("rlfd-exact",), demonstrations=(1,), alphas=(0.1,)).cells()
+    seeds = {name: [cell.seed for cell in cells if cell.method == name] for name in ("prior", "rlfd-exact")}
+    assert seeds["prior"] == seeds["rlfd-exact"] == list(range(20))
+
+
 def test_every_method_is_run_for_five_seeds_at_least():
     assert all((method.most_seeds or 5) >= 5 for method in compare.METHODS.values())
     assert not any(method.quick and method.most_seeds for method in compare.METHODS.values())

@@ -27,8 +27,9 @@ def test_the_headline_names_the_best_with_much_and_with_little_the_prior_alone_a
     ]
     assert headline_of(rows) == (
         "From the expert's exact occupancy, ranges closes 82% of the way to the optimum; from 1 demonstration copying "
-        "closes 60%. Without prior or belief the most is 0%, by copying; planning with the prior alone closes more than "
-        "any, 91%. ranges is guaranteed to be better than the expert, by 0.087 at least for every cost of the belief."
+        "closes 60%. Without prior or belief the most is 0%, by copying; planning with the prior alone closes more "
+        "than any, 91%. ranges is guaranteed to be better than the expert, by 0.087 at least for every cost of the "
+        "belief."
     )
 
 
@@ -51,8 +52,8 @@ def test_of_equal_guarantees_that_of_a_method_that_is_told_the_belief_comes_firs
 @pytest.mark.parametrize(
     ("prior", "little", "text"),
     [
-        (0.3, 0.5, "a closes 50% of the way to the optimum; from 2 demonstrations as much. Planning with the prior alone "
-                   "closes 30%."),
+        (0.3, 0.5, "a closes 50% of the way to the optimum; from 2 demonstrations as much. Planning with the prior "
+                   "alone closes 30%."),
         (0.501, 0.4, "from 2 demonstrations a closes 40%. Planning with the prior alone closes 50%."),  # shown as equal
         (0.6, 0.4, "Planning with the prior alone closes more than any, 60%."),
     ],
@@ -60,6 +61,13 @@ def test_of_equal_guarantees_that_of_a_method_that_is_told_the_belief_comes_firs
 def test_nothing_is_said_twice_and_the_prior_alone_is_compared(prior, little, text):
     rows = [row("prior", prior, reference=True, prior=True), row("a", 0.5), row("a", little, 2)]
     assert headline_of(rows).endswith(text)
+
+
+def test_a_share_below_zero_is_called_worse_than_the_expert():
+    rows = [row("near", 0.3, prior=True), row("near", -0.2, 1, prior=True), row("copying", -0.66), row("other", -0.001)]
+    first = "; from 1 demonstration none is as good as the expert: near closes -20%."
+    assert f"{first} Without prior or belief the most is 0%, by other." in headline_of(rows)
+    assert headline_of(rows[:-1]).endswith("none is as good as the expert: the most is -66%, by copying.")
 
 
 @pytest.mark.parametrize("guaranteed", [-0.1, 0.0, 0.0004])
