@@ -243,9 +243,7 @@ def check_prior(prior: FloatArray, scale: CostScale | None = None) -> FloatArray
     low, high = float(prior.min()), float(prior.max())
     if max(-low, high) <= 1 + FEASIBILITY:
         return prior
-    meant = (
-        "a prior that is meant to be outside is rlfd_gym.beliefs.NearPrior(prior, alpha, outside_box=True), a belief"
-    )
+    meant = "one that is meant to be outside is the belief rlfd_gym.beliefs.NearPrior(prior, alpha, outside_box=True)"
     if scale is not None:
         least, most = (scale.from_box(end) for end in (low, high))
         raise ValueError(

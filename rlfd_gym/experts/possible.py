@@ -79,5 +79,6 @@ def check_possible(read: Demonstrations, mdp: TabularMDP) -> None:
         "with another map or is_slippery), a wrapper that changes actions or observations, or episodes that an "
         "automatic reset joined. Pass the environment that they were recorded in, or its tables; "
         "TabularMDP.from_transitions estimates tables from the demonstrations themselves. Of actions that an expert "
-        'named for somebody else\'s episodes, as in DAgger, discounting="none" (with estimator="policy") reads only what was done in each state'
+        'named for somebody else\'s episodes, as in DAgger, discounting="none" reads only what was done in each state, '
+        'with estimator="policy"'
     )

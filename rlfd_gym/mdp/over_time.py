@@ -45,7 +45,6 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.mdp.tables import TabularMDP
 
-
 SMALLEST_WEIGHT = 1e-290  # of a time, so that its share among pairs is still a number
 
 
