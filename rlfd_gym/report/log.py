@@ -282,8 +282,11 @@ def draw_maps(learned: Learned) -> Figure:
 def _opening(learned: Learned) -> str:
     """Return the first paragraph: what was used, which α and why, and how exact the answer is."""
     used, why = learned.log.report, learned.choice.reason
+    middle = (learned.scale.low + learned.scale.high) / 2
+    lacking = f" {learned.n_without_prior} pairs without a prior have the middle of its range, {middle:.2f}."
+    lacking = lacking if learned.n_without_prior else ""
     return (
         f"{used.n_used:,} of {used.n_rows:,} rows were used. They show {used.n_visited} pairs of {learned.state} and "
         f"{learned.action}. {why[0].upper()}{why[1:]}. The problem was solved to within "
-        f"{learned.solution.duality_gap:.0e} of its optimum, which is proven."
+        f"{learned.solution.duality_gap:.0e} of its optimum, which is proven.{lacking}"
     )

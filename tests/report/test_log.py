@@ -29,6 +29,15 @@ def test_costs_are_learned_in_the_priors_money_and_may_be_looked_for_elsewhere(l
     assert wider.scale.high == 10
 
 
+def test_pairs_that_the_prior_lacks_have_the_middle_of_its_range_and_the_page_says_so(learned, tmp_path):
+    pytest.importorskip("matplotlib")
+    fewer = learn(learned.log, {pair: cost for pair, cost in COSTS.items() if pair != (0, 0)}, alpha=0.5)
+    assert fewer.n_without_prior == 1
+    assert fewer.prior.tolist() == pytest.approx([3.0, 1.0, 2.0, 5.0])
+    page = write_page(fewer, tmp_path, title="A log").read_text()
+    assert "1 pairs without a prior have the middle of its range, 3.00." in page
+
+
 def test_a_rule_chooses_alpha_and_says_why(learned):
     choice = learn(learned.log, COSTS, "regret-budget:0.1").choice
     assert choice.rule == "regret-budget:0.1"

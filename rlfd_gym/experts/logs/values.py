@@ -204,7 +204,7 @@ class Readings:
             if kind in told:
                 value = told[kind]
                 plain = place == 0 and option == "decimal" and "either" not in told
-                return both[place], "" if plain else f"{self.name}: {option} {names[place]}, as in {value}"
+                return both[place], "" if plain else f"{self.name}: {option}={names[place]!r}, as in {value}"
         if not sure and "comma" not in told:
             return both[0], ""
         kind = "comma" if "comma" in told else "either"

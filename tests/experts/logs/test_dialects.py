@@ -72,8 +72,8 @@ def test_every_dialect_gives_the_same_log(tmp_path, options, changes):
 def test_the_report_says_how_values_were_read_where_there_was_a_choice(tmp_path):
     rows = respelled(paid=["1,5", "12,25", "3"], week=["02/01/2023", "09/01/2023", "16/01/2023"])
     log = read(exported(tmp_path, rows, ";"))
-    assert "week: dates day-first, as in '16/01/2023' (line 4)" in notes(log)
-    assert "paid: decimal ,, as in '1,5' (line 2)" in notes(log)
+    assert "week: dates='day-first', as in '16/01/2023' (line 4)" in notes(log)
+    assert "paid: decimal=',', as in '1,5' (line 2)" in notes(log)
     assert "day-first" in str(log.report)
     assert notes(read(exported(tmp_path, PLAIN))) == ""
 
