@@ -50,6 +50,7 @@ def decide(
     confidence: float = CONFIDENCE,
     n_resamples: int = RESAMPLES,
     seed: int | np.random.Generator = 0,
+    progress_bar: bool = False,
 ) -> Decision:
     """Decide what to do instead of what the log shows, and say how much that saves.
 
@@ -69,6 +70,7 @@ def decide(
         confidence: the nominal coverage of the intervals.
         n_resamples: how often the log is resampled.
         seed: of the resampling.
+        progress_bar: whether to show one, in a terminal, if it takes more than two seconds.
 
     Example:
         >>> from rlfd_gym import read_log
@@ -93,6 +95,7 @@ def decide(
     share = _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
     number = _checks.integer("n_resamples", n_resamples, 2, _checks.MOST_TIMES)
     rng = _checks.generator("seed", seed)
+    _checks.flag("progress_bar", progress_bar)
     held, lacking = _belief(log, belief, scale)
     amounts = reference(held) if money is None else log.mdp.pairs(money, "money")
     pairs = supported(log, least)
@@ -101,7 +104,8 @@ def decide(
     learner, path, reason = _with_alpha(learner, now, alpha)
     held = held.with_alpha(learner.belief.alpha) if isinstance(held, NearPrior) else held
     learned = learner.learn(now)
-    resampled = _Resamples.of(log, learner, learned, held, amounts, number, rng)
+    others = draws(log, number, rng, progress_bar)
+    resampled = _Resamples.of(log, learner, learned, held, amounts, number, others)
     tails = (1 - share) / 2, (1 + share) / 2
     cost = _spread(held, learned.x, pairs, log.mdp.n_pairs)
     ends = [np.quantile([_spread(held, x, pairs, cost.size) for x in resampled.x], tail, axis=0) for tail in tails]
@@ -183,7 +187,7 @@ class _Resamples:
 
     @classmethod
     def of(
-        cls, log: Log, learner: _Learner, learned: _Learned, belief: Belief, amounts: FloatArray, number: int, rng: Any
+        cls, log: Log, learner: _Learner, learned: _Learned, belief: Belief, amounts: FloatArray, number: int, logs: Any
     ) -> _Resamples:
         """Learn anew from each resample, and judge in it and in the estimated model."""
         expert = log.mdp.occupancy_of(log.policy)
@@ -191,7 +195,7 @@ class _Resamples:
         savings, optimism, floors, high_floors, present = np.zeros((5, number))
         policies, x = [], []
         with collected_warnings():  # a gap that stays open in one resample is no news
-            for k, draw in enumerate(draws(log, number, rng)):
+            for k, draw in enumerate(logs):
                 again = learner.learn(draw)
                 drawn = draw.mdp.occupancy_of(draw.policy)
                 fixed = drawn - draw.mdp.occupancy_of(learned.policy)

@@ -24,7 +24,7 @@ coverage on a simulated shop, see `docs/logs_coverage.md`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,7 @@ from rlfd_gym.experts.logs import Log
 from rlfd_gym.mdp.tables import TabularMDP
 
 POOLED = 0.5
+PATIENCE = 2.0  # seconds before a bar is shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +54,14 @@ class Draw:
     visits: FloatArray
 
 
-def draws(log: Log, number: int, rng: np.random.Generator) -> Iterator[Draw]:
-    """Return models and behaviours that could have made the log."""
+def draws(log: Log, number: int, rng: np.random.Generator, progress_bar: bool = False) -> Iterator[Draw]:
+    """Return models and behaviours that could have made the log, with a bar if that takes long."""
     counts, mdp = log.counts, log.mdp
     around = _around(log)
     assumed = log.visits == 0
     fixed = sp.diags_array(assumed.astype(np.float64)) @ mdp.transitions
     seen = sp.diags_array((~assumed).astype(np.float64))
-    for _ in range(number):
+    for _ in _counted(number, progress_bar):
         if log.groups is None:
             data = rng.standard_gamma(counts.data)
         else:
@@ -106,6 +107,15 @@ def only(mdp: TabularMDP, pairs: IntArray) -> TabularMDP:
     """Return the MDP with some of its pairs; each state must keep one."""
     rows = mdp.transitions[pairs]
     return TabularMDP(rows, mdp.pair_states[pairs], mdp.pair_actions[pairs], mdp.initial, mdp.discount, mdp.n_actions)
+
+
+def _counted(number: int, progress_bar: bool) -> Iterable[int]:
+    """Return the numbers of the resamples, with a bar on stderr where that is a terminal."""
+    if not progress_bar:
+        return range(number)
+    from tqdm.auto import tqdm
+
+    return tqdm(range(number), desc="resamples", delay=PATIENCE, disable=None)
 
 
 def _around(log: Log) -> sp.csr_array:

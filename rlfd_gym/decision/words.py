@@ -16,21 +16,21 @@ def text(decision: Decision) -> str:
 
 def sentences(decision: Decision) -> list[str]:
     """Return what was found, one sentence each: rule, saving, guarantee, costs, rows."""
-    period, unit = _period(decision), _unit(decision)
+    period, unit = period_of(decision), unit_of(decision)
     saving, least = decision.saving, decision.guaranteed
     earns = decision.present.value < 0
     verb, more = ("earns", "earn {} more") if earns else ("costs", "cost {} less")
     rows = decision.log.report
     said = [
-        f"Your rule {verb} about {_money(abs(decision.present.value))} a {period}{unit}.",
-        f"Acting as below would {more.format(_money(saving.value))} ({_money(saving.low)} to {_money(saving.high)}, "
+        f"Your rule {verb} about {money(abs(decision.present.value))} a {period}{unit}.",
+        f"Acting as below would {more.format(money(saving.value))} ({money(saving.low)} to {money(saving.high)}, "
         f"{decision.method}, at {decision.confidence:.0%}).",
     ]
     if decision.n_changed == 0:
         said[1] = said[1].replace("Acting as below", "Always doing what you mostly do")
     if least.value > 0:
-        sure = f"; {_money(least.low)} at the lower end of the same interval" if least.low < least.value else ""
-        said.append(f"It is at least {_money(least.value)} whatever the true costs {decision.scope}{sure}.")
+        sure = f"; {money(least.low)} at the lower end of the same interval" if least.low < least.value else ""
+        said.append(f"It is at least {money(least.value)} whatever the true costs {decision.scope}{sure}.")
     else:
         said.append(f"Whatever the true costs {decision.scope}: nothing is guaranteed over all of them.")
     said += [_acts_as_if(price) for price in decision.prices if price.range[0] < price.range[1]]
@@ -39,7 +39,7 @@ def sentences(decision: Decision) -> list[str]:
     if decision.n_without_prior:
         said.append(
             f"{decision.n_without_prior} pairs without a prior have the middle of its range, "
-            f"{_money(_middle(decision))}."
+            f"{money(_middle(decision))}."
         )
     return said
 
@@ -49,10 +49,10 @@ def _acts_as_if(price: PriceAnswer) -> str:
     if price.at_end:
         end = low if price.at_end == "low" else high
         beyond = "or less" if price.at_end == "low" else "or more"
-        return f"Your manager acts as if {price.name} cost {_money(end)} {beyond}, the end of your range."
+        return f"Your manager acts as if {price.name} cost {money(end)} {beyond}, the end of your range."
     if price.price.low <= low and price.price.high >= high:
         return f"The rows do not tell which {price.name} your manager has in mind."
-    return f"Your manager acts as if {price.name} cost {_money(price.price.low)} to {_money(price.price.high)}."
+    return f"Your manager acts as if {price.name} cost {money(price.price.low)} to {money(price.price.high)}."
 
 
 def _few(decision: Decision, period: str) -> str:
@@ -86,12 +86,13 @@ def _line(one: Recommendation) -> list[str]:
     return [*map(str, cells), f"{one.agreement:.0%}", mark]
 
 
-def _period(decision: Decision) -> str:
+def period_of(decision: Decision) -> str:
+    """Return what a step is called, as the log's column of times tells: "week", or else "step"."""
     name = decision.log.names.get("time", "").lower()
     return next((period for period in PERIODS if period in name and period != "date"), "step")
 
 
-def _unit(decision: Decision) -> str:
+def unit_of(decision: Decision) -> str:
     episode = decision.log.names.get("episode")
     return f" per {episode}" if episode else ""
 
@@ -101,6 +102,6 @@ def _middle(decision: Decision) -> float:
     return 0.0 if scale is None else (scale.low + scale.high) / 2
 
 
-def _money(amount: float) -> str:
+def money(amount: float) -> str:
     """Write an amount with three digits, and at most two of them behind the point."""
     return f"{amount:,.0f}" if abs(amount) >= 100 else f"{amount:.1f}" if abs(amount) >= 10 else f"{amount:.2f}"
