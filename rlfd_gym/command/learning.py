@@ -24,17 +24,20 @@ that saves, and how sure this is. No simulator is needed.
 
   rlfd learn log.csv --state stock --action order --episode shop --time week --prior prior.csv
 
-  rlfd learn log.csv --state stock --action order --episode shop --time week --demand sold \\
-      --price "holding=0.3..3" --feature "holding=stock+order" \\
-      --price buying=4         --feature buying=order \\
-      --price selling=10       --feature "selling=-min(stock+order, sold)"
+  rlfd learn log.csv --state stock --action order --episode shop --time week \\
+      --price holding=0.3..3 --feature holding=stock+order \\
+      --price buying=4       --feature buying=order \\
+      --price selling=10     --feature selling=-sold
 
   rlfd learn log.csv --state stock --action order --episode shop --time week --revenue profit
 
-What you believe about the costs is said in one of three ways. --prior: a CSV file with the columns
-state, action and cost; only the pairs that it lists exist, rows of the log with other pairs are bad.
---price and --feature: the range of a price, or the price, and how much of it a row pays; what is
-earned has a minus. --revenue or --cost alone: what the log says that each row brought or cost.
+What you believe about the costs is said in one of three ways:
+  --prior: a CSV file with the columns state, action and cost. Only the pairs that it lists exist;
+    rows of the log with other pairs are bad.
+  --price and --feature: the range of a price, or the price, and how much of it a row pays; what is
+    earned has a minus. Columns of the log are averaged over the rows of each state and action. With
+    --demand demand, "selling=-min(stock+order, demand)" meets the demand of all rows.
+  --revenue or --cost alone: what the log says that each row brought or cost.
 
 The command writes `report.html`, a self-contained page with a slider, `cost.csv` (the learned cost
 in money, which can be used as a prior again), `policy.csv` and `path.csv`; with a prior also

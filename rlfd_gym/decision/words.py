@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.decision.answers import Decision, PriceAnswer, Recommendation
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "minute", "shift", "night", "period", "date")
@@ -16,7 +17,7 @@ def text(decision: Decision) -> str:
 
 def sentences(decision: Decision) -> list[str]:
     """Return what was found, one sentence each: rule, saving, guarantee, costs, rows."""
-    period, unit = period_of(decision), unit_of(decision)
+    period, unit = period_of(decision), _unit(decision)
     saving, least = decision.saving, decision.guaranteed
     earns = decision.present.value < 0
     verb, more = ("earns", "earn {} more") if earns else ("costs", "cost {} less")
@@ -30,9 +31,9 @@ def sentences(decision: Decision) -> list[str]:
         said[1] = said[1].replace("Acting as below", "Always doing what you mostly do")
     if least.value > 0:
         sure = f"; {money(least.low)} at the lower end of the same interval" if least.low < least.value else ""
-        said.append(f"It is at least {money(least.value)} whatever the true costs {decision.scope}{sure}.")
+        said.append(f"It is at least {money(least.value)} whatever the true costs {_scope(decision)}{sure}.")
     else:
-        said.append(f"Whatever the true costs {decision.scope}: nothing is guaranteed over all of them.")
+        said.append(f"Whatever the true costs {_scope(decision)}: nothing is guaranteed over all of them.")
     said += [_acts_as_if(price) for price in decision.prices if price.range[0] < price.range[1]]
     said.append(_few(decision, period))
     said.append(f"{rows.n_used:,} of {rows.n_rows:,} rows were used, and all of them carried the answer.")
@@ -44,6 +45,18 @@ def sentences(decision: Decision) -> list[str]:
     return said
 
 
+def _scope(decision: Decision) -> str:
+    """Return which costs the guarantee is about, in money where the belief is a prior."""
+    belief, mdp = decision.belief, decision.log.mdp
+    if not isinstance(belief, NearPrior) or belief.scale is None:
+        return decision.scope
+    if not belief.alpha:
+        return f"from {money(belief.scale.low)} to {money(belief.scale.high)}"
+    here = mdp.occupancy_of(decision.log.policy) - mdp.occupancy_of(decision.policy)
+    radius = belief.radius(belief.best(here)) / belief.scale.factor
+    return f"within {money(radius)} of your prior (root of the sum of squares over all pairs)"
+
+
 def _acts_as_if(price: PriceAnswer) -> str:
     low, high = price.range
     if price.at_end:
@@ -52,7 +65,9 @@ def _acts_as_if(price: PriceAnswer) -> str:
         return f"Your manager acts as if {price.name} cost {money(end)} {beyond}, the end of your range."
     if price.price.low <= low and price.price.high >= high:
         return f"The rows do not tell which {price.name} your manager has in mind."
-    return f"Your manager acts as if {price.name} cost {money(price.price.low)} to {money(price.price.high)}."
+    ends = money(price.price.low), money(price.price.high)
+    between = f"about {ends[0]}" if ends[0] == ends[1] else " to ".join(ends)
+    return f"Your manager acts as if {price.name} cost {between}."
 
 
 def _few(decision: Decision, period: str) -> str:
@@ -92,7 +107,7 @@ def period_of(decision: Decision) -> str:
     return next((period for period in PERIODS if period in name and period != "date"), "step")
 
 
-def unit_of(decision: Decision) -> str:
+def _unit(decision: Decision) -> str:
     episode = decision.log.names.get("episode")
     return f" per {episode}" if episode else ""
 

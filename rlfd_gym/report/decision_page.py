@@ -91,7 +91,7 @@ def decision_page(decision: Decision, *, title: str, warnings: Sequence[str] = (
     page.block(f'<p class="lead">{escape(" ".join(said[:HEADLINES]))}</p>')
     page.block(f'<ul class="answers">{"".join(f"<li>{escape(one)}</li>" for one in said[HEADLINES:])}</ul>')
     for text in warnings:
-        page.block(f'<p class="warning"><b>Warning:</b> {escape(text)}.</p>')
+        page.block(_warning(text))
     page.heading("What to do")
     page.block(_recommendations(decision))
     page.heading("What your manager acts as if things cost")
@@ -125,7 +125,10 @@ def technical_rows(decision: Decision) -> list[list[str]]:
         ["discount γ", f"{log.mdp.discount:g}"],
         ["pairs that may be recommended", f"{pairs.size} of {log.mdp.n_pairs}"],
         ["duality gap, in [-1, 1]", f"{decision.solution.duality_gap:.1e}"],
-        ["present rule's regret under the learned cost", money(log.mdp.occupancy_of(log.policy) @ decision.cost - best)],
+        [
+            "present rule's regret under the learned cost",
+            money(log.mdp.occupancy_of(log.policy) @ decision.cost - best),
+        ],
         ["saving that the estimated model promises", money(decision.promised)],
         ["the same, corrected for optimism", money(decision.saving.value)],
         ["costs of the guarantee", decision.scope],
@@ -143,6 +146,15 @@ def asset(name: str) -> str:
     return files("rlfd_gym.report").joinpath(name).read_text(encoding="utf-8")
 
 
+def _warning(text: str) -> str:
+    """Return a warning; what comes after its first colon is folded up."""
+    short, sign, rest = text.partition(": ")
+    head = f"<b>Warning:</b> {escape(short)}"
+    if not sign:
+        return f'<p class="warning">{head}.</p>'
+    return f'<details class="warning"><summary>{head}</summary><p>{escape(rest)}.</p></details>'
+
+
 def _shown(decision: Decision) -> list[Recommendation]:
     """Return the states where most time is spent."""
     return sorted(decision.recommendations, key=lambda one: -one.time)[:SHOWN_STATES]
@@ -151,7 +163,7 @@ def _shown(decision: Decision) -> list[Recommendation]:
 def _recommendations(decision: Decision) -> str:
     """Return the table of what to do in each state, next to what is done."""
     state, action = (decision.log.names.get(role, role) for role in ("state", "action"))
-    unit = f"{period_of(decision)}s seen" if period_of(decision) != "step" else "rows seen"
+    unit = f"{period_of(decision)}s seen"
     shown, rows = _shown(decision), []
     for one in decision.recommendations:
         if one in shown:
@@ -205,4 +217,5 @@ def _table(header: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], emp
         first = f'<th scope="row">{cells[0]}</th>'
         marked = f' class="{classes}"' if classes else ""
         lines.append(f"<tr{marked}>{first}{''.join(f'<td>{cell}</td>' for cell in cells[1:])}</tr>")
-    return f'<table class="fit"><thead><tr>{lines[0]}</tr></thead><tbody>{"".join(lines[1:])}</tbody></table>'
+    body = f"<thead><tr>{lines[0]}</tr></thead><tbody>{''.join(lines[1:])}</tbody>"
+    return f'<div class="scroll"><table class="fit">{body}</table></div>'

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.beliefs import Prices
 from rlfd_gym.decision import Decision, Recommendation
 from rlfd_gym.decision.words import money, period_of
 
@@ -35,16 +34,20 @@ def slider(decision: Decision, shown: Sequence[Recommendation]) -> str:
         f'<tr><th scope="row">{escape(str(one.state))}</th><td>{escape(str(one.present))}</td><td></td><td></td></tr>'
         for one in shown
     )
+    heads = "".join(
+        f'<th scope="col">{escape(name)}</th>'
+        for name in (state, f"{action} now", f"{action} at this position", f"{period_of(decision)}s seen")
+    )
+    left, right = map(escape, _ends(decision))
     return f"""<p class="note">{escape(_explained(decision))}</p>
 <section class="slider" hidden>
 <label for="setting">{escape(_label(decision))}</label>
 <input type="range" id="setting" min="0" max="{last}" step="1" value="{chosen}">
-<div class="ends" aria-hidden="true"><span>{escape(_ends(decision)[0])}</span><span>{escape(_ends(decision)[1])}</span></div>
+<div class="ends" aria-hidden="true"><span>{left}</span><span>{right}</span></div>
 <output for="setting" id="position" aria-live="polite"></output>
 <dl class="numbers">{numbers}</dl>
 {_chart(decision)}
-<table class="fit" id="policy"><thead><tr><th scope="col">{escape(state)}</th><th scope="col">{escape(action)} now</th>
-<th scope="col">{escape(action)} at this position</th><th scope="col">seen</th></tr></thead><tbody>{rows}</tbody></table>
+<div class="scroll"><table class="fit" id="policy"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>
 </section>
 <div class="static">{_static(about)}</div>
 <script type="application/json" id="path">{embedded(about)}</script>"""
@@ -64,15 +67,15 @@ def slider_data(decision: Decision, shown: Sequence[Recommendation]) -> dict[str
         f"{'more' if earns else 'less'} than now",
         "guaranteed",
     ]
-    if isinstance(decision.belief, Prices):
-        names += [f"acts as if {name} cost" for name in decision.belief.names]
+    open_prices = [k for k, price in enumerate(decision.prices) if price.range[0] < price.range[1]]
+    names += [f"acts as if {decision.prices[k].name} cost" for k in open_prices]
     places = {label: s for s, label in enumerate(log.state_labels)}
     states = [places[one.state] for one in shown]
     visits, points = log.mdp.table(log.visits, fill=0.0), []
     present = [one.present for one in decision.recommendations]
     everywhere = [places[one.state] for one in decision.recommendations]
     for k, value in enumerate(path.values.tolist()):
-        numbers = [amounts[k], path.improvement[k], path.guaranteed[k], *path.prices[k]]
+        numbers = [amounts[k], path.improvement[k], path.guaranteed[k], *path.prices[k, open_prices]]
         actions = path.actions[k]
         points.append(
             {
@@ -138,14 +141,16 @@ def _static(about: dict[str, Any]) -> str:
         chosen = " (used)" if k == about["chosen"] else ""
         lines.append(f'<tr><th scope="row">{escape(point["value"])}{chosen}</th>{cells}</tr>')
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
-    return f'<table class="fit"><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+    body = f"<thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f'<div class="scroll"><table class="fit">{body}</table></div>'
 
 
 def _chart(decision: Decision) -> str:
     """Return improvement and guarantee at all positions, as lines, and where the slider stands."""
     path = decision.path
     both = np.concatenate([path.improvement, path.guaranteed, [0.0]])
-    low, high = float(both.min()), float(both.max())
+    high = float(both.max())
+    low = max(float(both.min()), -high)  # below, nothing is guaranteed, and the numbers say how little
     span = high - low or 1.0
     places = np.linspace(0, WIDE, len(path.values)) if len(path.values) > 1 else np.array([0.0])
 
@@ -155,10 +160,11 @@ def _chart(decision: Decision) -> str:
 
     zero, here = TALL * high / span, places[path.chosen]
     more = "more" if decision.present.value < 0 else "less"
-    return f"""<figure class="chart" aria-hidden="true"><div class="axis"><span>{money(high)}</span><span>{money(low)}</span></div>
+    return f"""<figure class="chart" aria-hidden="true"><div class="axis">{money(high)}</div>
 <svg viewBox="0 0 {WIDE:g} {TALL:g}" preserveAspectRatio="none">
 <line class="zero" x1="0" x2="{WIDE:g}" y1="{zero:.2f}" y2="{zero:.2f}"/>
 <line class="marker" id="marker" x1="{here:.2f}" x2="{here:.2f}" y1="0" y2="{TALL:g}"/>
 <polyline class="improvement" points="{line(path.improvement)}"/>
-<polyline class="guaranteed" points="{line(path.guaranteed)}"/></svg>
-<figcaption><span class="key improvement">{more} than now</span> <span class="key guaranteed">guaranteed</span></figcaption></figure>"""
+<polyline class="guaranteed" points="{line(path.guaranteed)}"/></svg><div class="axis">{money(low)}</div>
+<figcaption><span class="key improvement">{more} than now</span>
+<span class="key guaranteed">guaranteed</span></figcaption></figure>"""

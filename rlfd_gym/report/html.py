@@ -110,7 +110,7 @@ class Report:
     def details(self, summary: str, inner: Report) -> Report:
         """Add what another page holds, folded up behind a line of text."""
         body = "\n".join(inner.parts)
-        return self._add(f"<details><summary>{escape(summary)}</summary>\n{body}\n</details>")
+        return self._add(f'<details class="more"><summary>{escape(summary)}</summary>\n{body}\n</details>')
 
     def block(self, html: str) -> Report:
         """Add HTML, in which the caller has escaped all text."""
