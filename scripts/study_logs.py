@@ -200,10 +200,12 @@ def written(outcomes: list[Outcome], n_resamples: int) -> str:
     lines = [PAGE.format(n_logs=n_logs, n_resamples=n_resamples)]
     for (shops, weeks), one in found.items():
         inside = int(((one.low <= one.true) & (one.true <= one.high)).sum())
+        error = one.estimate - one.true
         ends = binomtest(inside, len(one)).proportion_ci(method="wilson")
         lines.append(
             f"| {shops} × {weeks} | {one.naive_promise.mean():.2f} | {one.by_policy.mean():.2f} | "
             f"{one.promised.mean():.2f} | {one.estimate.mean():.2f} | {one.true.mean():.2f} | "
+            f"{error.mean():+.2f} ± {error.std() / len(one) ** 0.5:.2f} | "
             f"{inside / len(one):.0%} ({ends.low:.0%} to {ends.high:.0%}) | {(one.high - one.low).mean():.2f} |"
         )
     lines.append(EXPERTS)
@@ -242,16 +244,17 @@ ranges that are believed, and savings are in money a week, from the log's own fi
 recommended, the promise (first column) is a multiple of what comes true (second column): of many pairs with a row or
 two, some look good by luck, and no resampling of a single row can show that. `decide` therefore recommends actions with
 at least 10 rows, or the present ones (`least_rows`), and corrects what is left of the optimism by learning anew from
-resampled logs (`rlfd_gym/decision/resampling.py`). The price is caution: with few rows less is recommended, and less is
-saved, than luck or more rows would allow.
+resampled logs (`rlfd_gym/decision/resampling.py`). The bias that remains, the estimate less the truth, is in the table
+with its standard error. The price is caution: with few rows less is recommended, and less is saved, than luck or more
+rows would allow.
 
 Rows are resampled within their pair where there are fewer than 30 episodes, whole episodes where there are more (the
 last size).
 
 ![intervals and truths](logs_coverage.png)
 
-| shops × weeks | promised, any action | true | promised | estimate | true | 90% interval covers | its width |
-|---|---|---|---|---|---|---|---|"""
+| shops × weeks | promised, any action | true | promised | estimate | true | bias | 90% interval covers | its width |
+|---|---|---|---|---|---|---|---|---|"""
 
 EXPERTS = """
 **All rows, or the first of each episode.** The expert can be estimated from the policy of all rows, or from discounted

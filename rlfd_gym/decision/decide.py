@@ -1,9 +1,10 @@
 """`decide`: learn from a log, judge what was learned, and hold the answers as data.
 
-The expert is what the log shows: the policy of all its rows, however `log.expert` was estimated.
-The belief is what the user says about the costs. The apprentice is the exact solution of the
-learning problem over the pairs that enough rows support. Its saving is corrected for the optimism of
-having been chosen on the same log, see `rlfd_gym.decision.resampling`.
+The expert is what the log shows: the policy of all its rows, however `log.expert` was estimated. The
+belief is what the user says about the costs. The apprentice is
+the exact solution of the learning problem over the pairs that enough rows support. Its saving is
+corrected for the optimism of having been chosen on the same log, see
+`rlfd_gym.decision.resampling`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,12 @@ from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.alpha import AlphaPath, alpha_path, select_alpha
 from rlfd_gym.beliefs import Belief, Intervals, NearPrior, Prices
 from rlfd_gym.decision.answers import Decision, Estimate, Path, PriceAnswer, Recommendation
-from rlfd_gym.decision.resampling import Draw, draws, how_resampled, only, supported
+from rlfd_gym.decision.learner import Learned, Learner
+from rlfd_gym.decision.resampling import Draw, draws, how_resampled, supported
 from rlfd_gym.decision.stated import in_money, prior_belief, reference, restricted, widened
 from rlfd_gym.experts.logs import Log
 from rlfd_gym.experts.logs.labels import Label
 from rlfd_gym.experts.scale import CostScale
-from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.problem.solution import Solution
-from rlfd_gym.solvers.exact import solve_exact
 
 READINGS = ("mode", "mixture")
 LEAST_ROWS, RESAMPLES, CONFIDENCE = 10, 100, 0.9
@@ -99,7 +98,7 @@ def decide(
     held, lacking = _belief(log, belief, scale)
     amounts = reference(held) if money is None else log.mdp.pairs(money, "money")
     pairs = supported(log, least)
-    learner = _Learner(pairs, restricted(held, pairs), reading)
+    learner = Learner(pairs, restricted(held, pairs), reading)
     now = Draw(log.mdp, log.policy, log.visits.astype(np.float64))
     learner, path, reason = _with_alpha(learner, now, alpha)
     held = held.with_alpha(learner.belief.alpha) if isinstance(held, NearPrior) else held
@@ -138,40 +137,6 @@ def decide(
 
 
 @dataclass(frozen=True, eq=False)
-class _Learned:
-    """What was learned from a model and a behaviour."""
-
-    policy: FloatArray
-    x: FloatArray
-    solution: Solution
-
-
-@dataclass(frozen=True, eq=False)
-class _Learner:
-    """Learns over the pairs that may be recommended."""
-
-    pairs: IntArray
-    belief: Belief
-    reading: str
-
-    def problem(self, draw: Draw) -> RLfDProblem:
-        mdp = only(draw.mdp, self.pairs)
-        expert = mdp.occupancy_of(mdp.policy_of(draw.visits[self.pairs]))
-        return RLfDProblem(mdp, expert, belief=self.belief)
-
-    def learn(self, draw: Draw) -> _Learned:
-        solution = solve_exact(self.problem(draw))
-        return self.read(draw, solution)
-
-    def read(self, draw: Draw, solution: Solution) -> _Learned:
-        policy = np.zeros(draw.mdp.n_pairs)
-        policy[self.pairs] = solution.policy
-        if self.reading == "mode":  # one action, where the reading "mode" of a solution shares ties
-            policy = (draw.mdp.pair_actions == draw.mdp.likely_actions(policy)[draw.mdp.pair_states]).astype(float)
-        return _Learned(policy, solution.cost if solution.mixture is None else solution.mixture, solution)
-
-
-@dataclass(frozen=True, eq=False)
 class _Resamples:
     """What each resample of the log says."""
 
@@ -187,7 +152,7 @@ class _Resamples:
 
     @classmethod
     def of(
-        cls, log: Log, learner: _Learner, learned: _Learned, belief: Belief, amounts: FloatArray, number: int, logs: Any
+        cls, log: Log, learner: Learner, learned: Learned, belief: Belief, amounts: FloatArray, number: int, logs: Any
     ) -> _Resamples:
         """Learn anew from each resample, and judge in it and in the estimated model."""
         expert = log.mdp.occupancy_of(log.policy)
@@ -241,7 +206,7 @@ def _belief(log: Log, belief: Any, scale: CostScale | None) -> tuple[Belief, int
     return belief.over(log.mdp), 0
 
 
-def _with_alpha(learner: _Learner, now: Draw, alpha: float | str) -> tuple[_Learner, AlphaPath | None, str]:
+def _with_alpha(learner: Learner, now: Draw, alpha: float | str) -> tuple[Learner, AlphaPath | None, str]:
     """Return the learner with its α, the path of α, and why this one."""
     if not isinstance(learner.belief, NearPrior):
         return learner, None, ""
@@ -254,22 +219,22 @@ def _with_alpha(learner: _Learner, now: Draw, alpha: float | str) -> tuple[_Lear
     else:
         chosen = _checks.number("alpha", alpha, 0.0)
         reason = f"alpha = {chosen:g} was given"
-    return _Learner(learner.pairs, learner.belief.with_alpha(chosen), learner.reading), path, reason
+    return Learner(learner.pairs, learner.belief.with_alpha(chosen), learner.reading), path, reason
 
 
-def _path(learner: _Learner, now: Draw, path: AlphaPath | None, belief: Belief, amounts: FloatArray) -> Path:
+def _path(learner: Learner, now: Draw, path: AlphaPath | None, belief: Belief, amounts: FloatArray) -> Path:
     """Return the decision along α, or along the width of the ranges."""
     if path is not None:
         values = sorted({point.alpha for point in path} | {learner.belief.alpha})
         known = {point.alpha: point.solution for point in path}
-        learners = [_Learner(learner.pairs, learner.belief.with_alpha(value), learner.reading) for value in values]
+        learners = [Learner(learner.pairs, learner.belief.with_alpha(value), learner.reading) for value in values]
         beliefs: list[Belief] = [belief.with_alpha(value) for value in values]
         chosen, parameter = values.index(learner.belief.alpha), "alpha"
     else:
         assert isinstance(belief, (Prices, Intervals))
         assert isinstance(learner.belief, (Prices, Intervals))
         values, known, chosen, parameter = list(WIDTHS), {}, WIDTHS.index(1.0), "width"
-        learners = [_Learner(learner.pairs, widened(learner.belief, value), learner.reading) for value in values]
+        learners = [Learner(learner.pairs, widened(learner.belief, value), learner.reading) for value in values]
         beliefs = [widened(belief, value) for value in values]
     found = [
         one.read(now, known[value]) if value in known else one.learn(now)

@@ -121,10 +121,11 @@ def estimate_occupancy(
     """
     _check_how(discounting, estimator, prior)
     timed = estimator == "count" and check_timed(read, discounting)
+    guess = None if prior is None else mdp.pairs(prior, "prior")
     pairs = demonstrated_pairs(read, mdp)
     counts = np.bincount(pairs, minlength=mdp.n_pairs).astype(np.float64)
     if estimator == "policy":
-        known = policy_of(mdp, counts) if prior is None else planned_policy(mdp, counts, prior)
+        known = policy_of(mdp, counts) if guess is None else planned_policy(mdp, counts, guess)
         return occupancy_of(mdp, known if policy is None else policy)
     if not timed:
         return counts / counts.sum()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlfd_gym import _checks
 from rlfd_gym.experts.made_up import noisy_expert
 from rlfd_gym.problem.problem import RLfDProblem
 
@@ -32,8 +33,9 @@ def inventory(alpha: float = 0.0, *, regulariser: str = "l2", **options: Any) ->
     The expert overestimates the holding cost, and the prior is near the truth.
     """
     env = inventory_env(**options)
+    weight = _checks.number("alpha", alpha, 0.0)
     expert = env.mdp.optimal(env.cost_for(*EXPERT_PRICES)).occupancy
-    return RLfDProblem(env.mdp, expert, env.cost_for(*PRIOR_PRICES), alpha, regulariser)
+    return RLfDProblem(env.mdp, expert, env.cost_for(*PRIOR_PRICES), weight, regulariser)
 
 
 def gridworld_env(size: int = 10, **options: Any) -> WindyGridworldEnv:
@@ -62,5 +64,6 @@ def gridworld(
     obstacles and of the goals, drawn with `seed`.
     """
     env = gridworld_env(size, **options)
+    weight = _checks.number("alpha", alpha, 0.0)
     expert = noisy_expert(env.mdp, env.cost, noise)
-    return RLfDProblem(env.mdp, expert, env.partial_prior(known, seed=seed), alpha, regulariser)
+    return RLfDProblem(env.mdp, expert, env.partial_prior(known, seed=seed), weight, regulariser)

@@ -30,7 +30,7 @@ from joblib import Parallel, delayed
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import collected_warnings
-from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
+from rlfd_gym.experts.demonstrations import ESTIMATORS, Demonstrations, estimate_occupancy, read_demonstrations
 from rlfd_gym.mdp.reading import mode_of
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
@@ -199,11 +199,14 @@ def resampled(
         progress_bar: whether to show one, if it takes more than two seconds.
     """
     count = _checks.integer("n_resamples", n_resamples, 1, _checks.MOST_TIMES)
-    if _checks.integer("n_jobs", n_jobs, -(2**31)) == 0:
+    jobs = _checks.integer("n_jobs", n_jobs, -(2**31))
+    if jobs == 0:
         raise ValueError("n_jobs must not be 0; -1 means all cores")
     _checks.flag("progress_bar", progress_bar)
     draws = _checks.generator("seed", seed).integers(n_episodes, size=(count, n_episodes))
-    parts = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_quietly)(learn, which) for which in draws)
+    parts = Parallel(n_jobs=min(jobs, n_resamples), return_as="generator")(
+        delayed(_quietly)(learn, which) for which in draws
+    )
     from tqdm.auto import tqdm
 
     yield from tqdm(parts, total=count, desc="resamples", delay=PATIENCE, disable=None if progress_bar else True)
@@ -256,6 +259,8 @@ def _question(
     source: Any, demonstrations: Any, estimator: str | None
 ) -> tuple[RLfDProblem, Demonstrations, dict[str, Any]]:
     """Return the problem, the trajectories and how the expert is estimated from them."""
+    if estimator is not None:
+        _checks.one_of("estimator", estimator, ESTIMATORS)
     if isinstance(source, RLfDProblem):
         problem, shown, chosen, discounting = source, demonstrations, estimator or "policy", "trajectory"
         if shown is None:

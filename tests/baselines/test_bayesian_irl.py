@@ -6,14 +6,14 @@ import pickle
 
 import numpy as np
 import pytest
+from strategies import make_mdp, make_problem, random_cost, random_policy
 
-from rlfd_gym import RLfDProblem, TabularMDP, demonstrate, solve_exact
+from rlfd_gym import RLfDProblem, TabularMDP, demonstrate, occupancy_from_demonstrations, solve_exact
 from rlfd_gym.baselines import Posterior, bayesian_irl
 from rlfd_gym.baselines import posterior as module
 from rlfd_gym.mdp.soft import soft_optimal
 from rlfd_gym.solvers.soft_evidence import alpha_of
 from rlfd_gym.solvers.soft_map import SoftProblem, evaluate
-from tests.strategies import make_mdp, make_problem, random_cost, random_policy
 
 PROBLEM = make_problem(3)
 GIVEN = {"mdp": PROBLEM.mdp, "expert": PROBLEM.expert, "prior": PROBLEM.prior}
@@ -50,7 +50,11 @@ def test_demonstrations_say_how_many_decisions_they_are():
     walks = demonstrate(PROBLEM.mdp, random_policy(PROBLEM.mdp, 1), 6, 40, seed=0)
     solution = bayesian_irl(PROBLEM.mdp, iter(walks), PROBLEM.prior)
     assert solution.stats["n_decisions"] == pytest.approx(6 / (1 - PROBLEM.mdp.discount))
-    assert not solution.stats["convex"]
+    assert solution.stats["convex"]  # the estimate is the occupancy of a policy
+    counted = occupancy_from_demonstrations(walks, PROBLEM.mdp, estimator="count")
+    loose = bayesian_irl(PROBLEM.mdp, counted, PROBLEM.prior, n_decisions=5.0, rationality=3.0, prior_spread=0.1)
+    assert not loose.stats["convex"]
+    assert loose.lower <= loose.upper
     assert solution.lower <= solution.upper
     assert {"log_evidence", "rationality", "prior_spread"} <= set(solution.stats)
     told = bayesian_irl(PROBLEM.mdp, walks, PROBLEM.prior, n_decisions=5.0, rationality=3.0, prior_spread=0.1)

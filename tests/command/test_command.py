@@ -136,8 +136,8 @@ def test_bash_takes_the_completion(tmp_path, capsys):
     (tmp_path / "rlfd.sh").write_text(capsys.readouterr().out)
     script = f"""
         source {tmp_path}/rlfd.sh
-        COMP_WORDS=(rlfd compare --re); COMP_CWORD=2
-        "$(complete -p rlfd | sed 's/.*-F \\([^ ]*\\).*/\\1/')" rlfd --re compare
+        COMP_WORDS=(rlfd compare --res); COMP_CWORD=2
+        "$(complete -p rlfd | sed 's/.*-F \\([^ ]*\\).*/\\1/')" rlfd --res compare
         echo "${{COMPREPLY[@]}}"
     """
     result = subprocess.run(["bash", "-c", script], capture_output=True, text=True)

@@ -66,6 +66,7 @@ def test_resuming_keeps_what_was_found_out_about_the_tasks(tmp_path, monkeypatch
     assert asked == ["lake"]
     assert again.facts["inventory"].values() == first.facts["inventory"].values()
     about = json.loads((tmp_path / "results.json").read_text())["tasks"]
+    assert about["inventory"].pop("headline").startswith("From the expert's exact occupancy, ")
     assert about["inventory"] == first.facts["inventory"].values()
     assert about["lake"]["errs_evenly"] is True
 

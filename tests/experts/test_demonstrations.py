@@ -210,14 +210,14 @@ def test_the_policy_estimate_of_transitions_in_no_order_is_what_was_done_in_each
     read = SimpleNamespace(obs=mdp.pair_states[shown], acts=mdp.pair_actions[shown])
     policy = np.arange(1.0, mdp.n_pairs + 1)
     policy /= mdp.sum_by_state(policy)[mdp.pair_states]
-    mu = occupancy_from_demonstrations(read, mdp)
+    mu = estimated(read, mdp)
     np.testing.assert_allclose(mu, mdp.occupancy_of(policy), atol=1e-12)
 
 
 def test_the_policy_estimate_does_not_care_where_actions_led(chain):
     moved = SimpleNamespace(obs=[0, 0], acts=[0, 1], next_obs=[1, 1], dones=[True, True])  # 0 stays where it is
     stayed = SimpleNamespace(obs=[0, 0], acts=[0, 1])
-    one, other = (occupancy_from_demonstrations(kind, chain) for kind in (moved, stayed))
+    one, other = (estimated(kind, chain, discounting="none") for kind in (moved, stayed))
     assert (one == other).all()
 
 

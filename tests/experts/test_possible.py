@@ -69,12 +69,20 @@ def test_more_than_one_in_twenty_is_refused_with_examples_and_causes(wrong, refu
     shown = SimpleNamespace(obs=states, acts=states, next_obs=following)
     if not refused:
         with pytest.warns(UserWarning, match="5 of 100 transitions"):
-            occupancy_from_demonstrations(shown, chain(), discounting="none")
+            occupancy_from_demonstrations(shown, chain())
         return
     with pytest.raises(ValueError, match="6 of 100 transitions have probability 0") as error:
-        occupancy_from_demonstrations(shown, chain(), discounting="none")
+        occupancy_from_demonstrations(shown, chain())
     assert error.match(r"\(transition 94: state 0, action 0 → state 4; transition 95: [^;]*; transition 96: [^;]*\)")
     assert error.match(CAUSES)
+
+
+def test_what_followed_is_not_asked_of_an_expert_that_only_named_actions():
+    states, following = np.zeros(10, dtype=int), np.full(10, 4)
+    shown = SimpleNamespace(obs=states, acts=states, next_obs=following)
+    assert occupancy_from_demonstrations(shown, chain(), discounting="none").sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="10 of 10 transitions have probability 0"):
+        occupancy_from_demonstrations(shown, chain(), discounting="none", estimator="count")
 
 
 def test_what_followed_is_not_asked_where_demonstrations_do_not_say_it():

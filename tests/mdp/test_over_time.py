@@ -120,7 +120,7 @@ def test_trajectories_over_time_give_the_experts_occupancy():
     over = over_time(mdp, 6)
     walks = over.trajectories(demonstrate(mdp, policy, 4000, 6, seed=0))
     assert all(walk.obs[-1] == over.mdp.n_states - 1 for walk in walks)  # all of them come to the end
-    estimate = occupancy_from_demonstrations(walks, over.mdp)
+    estimate = occupancy_from_demonstrations(walks, over.mdp, estimator="count")
     exact = over.mdp.occupancy_of(over.repeated(policy))
     assert np.abs(estimate - exact).sum() < 0.05
     shown = np.zeros((6, mdp.n_pairs))

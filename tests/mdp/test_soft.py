@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
 from rlfd_gym import TabularMDP
 from rlfd_gym.mdp import soft
 from rlfd_gym.mdp.soft import curvature, dense_transitions, sensitivity, soft_optimal
-from tests.strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
 betas = st.sampled_from([0.01, 1.0, 10.0, 1e3])
 

@@ -129,7 +129,7 @@ def test_pair_index_refuses_floats():
         ({"initial": [1.5, -0.5]}, ValueError, "initial must not be negative"),
         ({"initial": [1.0]}, ValueError, r"initial has shape \(1,\), expected \(2,\)"),
         ({"initial": [np.nan, 1]}, ValueError, "initial must be finite"),
-        ({"discount": 1.0}, ValueError, "discount must be a finite number in"),
+        ({"discount": 1.0}, ValueError, "discount must be below 1, got 1, which needs a finite horizon"),
         ({"discount": 0.0}, ValueError, "discount"),
         ({"discount": -0.1}, ValueError, "discount"),
         ({"discount": np.nan}, ValueError, "discount"),

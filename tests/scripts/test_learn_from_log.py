@@ -33,7 +33,7 @@ WEEKS = "".join(f"{day},{shop},{stock},{order},{then}\n" for day, shop, stock, o
     (week, shop, (week + k) % 3, 9 if week % 4 == 0 else week % 3, (week + k + 1) % 3)
     for k, shop in enumerate("ab") for week in range(40)
 ])  # fmt: skip
-COLUMNS = "--state stock --action order --next-state next_stock --episode shop --time day".split()
+COLUMNS = ["--state", "stock", "--action", "order", "--next-state", "next_stock", "--episode", "shop", "--time", "day"]
 PRIOR = "".join(f"{stock},{order},{stock - 2 * order}\n" for stock in range(3) for order in range(3))
 
 

@@ -37,9 +37,9 @@ def test_intervals_cover_as_often_as_they_say_where_numbers_are_normal_and_less_
 
 
 def test_the_study_of_intervals_prints_a_row_for_each_level_where_something_is_random(capsys):
-    study_intervals.main(["--tasks=inventory", "--methods=cloning", "--seeds=3", "--samples=50", "--jobs=1"])
+    study_intervals.main(["--tasks=lake", "--methods=cloning", "--seeds=3", "--samples=50", "--jobs=1"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" | ")[:4] for line in lines[2:]] == [
-        ["| inventory", "cloning", "1", "3"],
-        ["| inventory", "cloning", "10", "3"],
+        ["| lake", "cloning", "1", "3"],
+        ["| lake", "cloning", "10", "3"],
     ]

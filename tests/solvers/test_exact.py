@@ -300,6 +300,6 @@ def test_an_expert_that_is_everywhere_is_read_as_before(problem, seed):
     rng = np.random.default_rng(seed)
     everywhere = problem.mdp.occupancy_of(random_policy(problem.mdp, seed))
     everywhere = 0.5 * everywhere + 0.5 * rng.dirichlet(np.full(problem.n_pairs, 50.0))
-    solution = solve_exact(RLfDProblem(problem.mdp, everywhere, problem.prior, 0.0))
+    solution = solve_exact(RLfDProblem(problem.mdp, everywhere, np.clip(problem.prior, -1, 1), 0.0))
     heavy = problem.mdp.sum_by_state(solution.occupancy)[problem.mdp.pair_states] > 1e-5
     np.testing.assert_array_equal(solution.policy[heavy], problem.mdp.policy_of(solution.occupancy)[heavy])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from strategies import make_mdp, random_cost
 
 from rlfd_gym import TabularMDP
 from rlfd_gym.mdp.soft import soft_optimal
 from rlfd_gym.solvers.soft_evidence import alpha_of, evidence_at, fit_evidence
 from rlfd_gym.solvers.soft_map import NEWTON_PAIRS, SoftProblem
-from tests.strategies import make_mdp, random_cost
 
 
 def test_alpha_weighs_the_prior_against_the_decisions():

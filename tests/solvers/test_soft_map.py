@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
 from rlfd_gym import RLfDProblem, occupancy_from_demonstrations, solve_exact
 from rlfd_gym.experts.made_up import demonstrate
 from rlfd_gym.solvers import soft_map as module
 from rlfd_gym.solvers.soft_map import SoftProblem, evaluate, gradient, hessian, information, soft_map
-from tests.strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
 
 def make(seed, n_states=5, n_actions=3, discount=0.8, size=1.0):
@@ -24,7 +24,7 @@ def sampled(seed):
     """An expert estimated from a few trajectories, whose flow is not that of a policy from ν₀."""
     mdp = make_mdp(seed, 5, 3, 0.8)
     walks = demonstrate(mdp, random_policy(mdp, seed + 1), 4, mdp.horizon(), seed)
-    return SoftProblem.of(mdp, occupancy_from_demonstrations(walks, mdp), random_cost(mdp, seed + 2))
+    return SoftProblem.of(mdp, occupancy_from_demonstrations(walks, mdp, estimator="count"), random_cost(mdp, seed + 2))
 
 
 @settings(max_examples=40, deadline=None)

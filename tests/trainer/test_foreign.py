@@ -402,9 +402,10 @@ def test_batches_in_another_order_are_refused_with_the_way_out(make, scene):
     order = np.random.default_rng(0).permutation(len(scene.transitions))
     columns = {name: getattr(scene.transitions, name)[order] for name in ("obs", "acts", "next_obs", "dones")}
     with pytest.raises(ValueError, match=r'not in their order, as from a loader that shuffles.*discounting="none"'):
-        make([columns], scene.venv)
-    expert = make([columns], scene.venv, discounting="none").problem.expert
-    np.testing.assert_allclose(expert, make(scene.episodes, scene.venv, discounting="none").problem.expert)
+        make([columns], scene.venv, estimator="count")
+    for settings in ({}, {"discounting": "none"}, {"estimator": "count", "discounting": "none"}):
+        expert = make([columns], scene.venv, **settings).problem.expert
+        np.testing.assert_allclose(expert, make(scene.episodes, scene.venv, **settings).problem.expert)
 
 
 def test_episodes_of_unequal_length_are_taken_like_bc_takes_them(make, scene):

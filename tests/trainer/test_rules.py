@@ -57,7 +57,7 @@ def test_rules_of_the_likelihood_see_the_trainers_trajectories(make, inventory, 
     walks = demonstrate(mdp, mdp.optimal(inventory.cost_for(5, 8, 15)).policy, 4, 66, seed=0)
     trainer = make(walks, inventory, prior=guess, alpha=rule, solver="exact")
     trainer.train()
-    path = alpha_path(RLfDProblem(mdp, occupancy_from_demonstrations(walks, mdp), guess))
+    path = alpha_path(RLfDProblem(mdp, occupancy_from_demonstrations(walks, mdp, prior=guess), guess))
     assert trainer.alpha == pytest.approx(select_alpha(path, rule, demonstrations=walks).alpha)
 
 
