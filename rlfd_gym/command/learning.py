@@ -8,6 +8,7 @@ import shlex
 import sys
 from argparse import Namespace
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,8 +201,9 @@ def _learned(options: Namespace) -> tuple[Any, Decision | None]:
 
     costs = read_costs(options.prior) if options.prior else None
     log = _log(options, costs)
+    paid = partial(_amounts, options=options) if options.revenue or options.cost else None
     how = {
-        "money": _amounts(log, options),
+        "money": paid,
         "reading": options.reading,
         "least_rows": options.least_rows,
         "confidence": options.confidence,
@@ -210,15 +212,16 @@ def _learned(options: Namespace) -> tuple[Any, Decision | None]:
         "progress_bar": True,
     }
     if options.price:
-        belief = price_belief(log, dict(options.price), dict(options.feature), exogenous=options.demand)
-        return None, decide(log, belief, **how)
-    if costs is None:
-        costs = dict(zip(log.pair_labels(), how["money"].tolist(), strict=True))
+        ranges, features = dict(options.price), dict(options.feature)
+        # A function, because what the columns of the log say is resampled as well.
+        return None, decide(log, lambda one: price_belief(one, ranges, features, exogenous=options.demand), **how)
+    stated: Any = costs if paid is None or costs is not None else partial(_costs, options=options)
+    costs = _costs(log, options) if costs is None else costs
     scale = None if options.range is None else CostScale(*options.range)
     learned = learn(log, costs, options.alpha, scale=scale, state=options.state, action=options.action)
     if not options.resamples:
         return learned, None
-    learned = decided(learned, costs, **how)
+    learned = decided(learned, stated, **how)
     return learned, learned.decision
 
 
@@ -251,18 +254,21 @@ def _log(options: Namespace, costs: dict[tuple[Label, Label], float] | None) -> 
     )
 
 
-def _amounts(log: Log, options: Namespace) -> FloatArray | None:
+def _amounts(log: Log, options: Namespace) -> FloatArray:
     """Return the mean cost of each pair in the log's own money; pairs without any have their state's."""
     import numpy as np
 
     column = options.revenue or options.cost
-    if column is None:
-        return None
     if not log.column(column).n_rows.sum():
         raise ValueError(f"column {column!r} holds no numbers")
     means = log.mean(column)
     means = np.where(np.isnan(means), log.mean(column, pooling=1.0), means)
     return -means if options.revenue else means
+
+
+def _costs(log: Log, options: Namespace) -> dict[tuple[Label, Label], float]:
+    """Return the same as a prior."""
+    return dict(zip(log.pair_labels(), _amounts(log, options).tolist(), strict=True))
 
 
 def _written(learned: Any, decision: Decision | None, folder: Path, **about: Any) -> Path:

@@ -25,7 +25,7 @@ coverage on a simulated shop, see `docs/logs_coverage.md`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,6 +76,19 @@ def draws(log: Log, number: int, rng: np.random.Generator, progress_bar: bool = 
         model = sp.csr_array(sp.diags_array(1 / sums) @ total)
         drawn = TabularMDP(model, mdp.pair_states, mdp.pair_actions, mdp.initial, mdp.discount, mdp.n_actions)
         yield Draw(drawn, drawn.policy_of(np.where(assumed, 0.0, visits)), visits)
+
+
+def with_columns_redrawn(log: Log, rng: np.random.Generator) -> Log:
+    """Return the log with other weights on the rows behind its columns of numbers.
+
+    They are drawn for each pair by itself, as if the columns were independent of the next states.
+    """
+    columns = {}
+    for name, column in log.columns.items():
+        counts = column.counts
+        weights = sp.csr_array((rng.standard_gamma(counts.data), counts.indices, counts.indptr), shape=counts.shape)
+        columns[name] = replace(column, counts=weights)
+    return replace(log, columns=columns)
 
 
 def how_resampled(log: Log) -> str:

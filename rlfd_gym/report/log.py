@@ -16,7 +16,7 @@ instead and what that saves, and all of this is folded up at its end; see
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,12 +133,16 @@ def learn(
     return Learned(log, scale, path, choice, state, action, lacking)
 
 
-def decided(learned: Learned, costs: Mapping[tuple[Label, Label], float], **options: Any) -> Learned:
+def decided(
+    learned: Learned,
+    costs: Mapping[tuple[Label, Label], float] | Callable[[Log], Mapping[tuple[Label, Label], float]],
+    **options: Any,
+) -> Learned:
     """Return what was learned, with what follows from it: `decide` for the same α and range.
 
     Args:
         learned: what `learn` returns.
-        costs: the prior in money that it was learned with.
+        costs: the prior in money that it was learned with, or how to compute it from a log.
         options: others of `decide`.
     """
     decision = decide(learned.log, costs, alpha=learned.choice.alpha, scale=learned.scale, **options)
