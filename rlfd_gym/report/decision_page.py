@@ -118,6 +118,7 @@ def technical_rows(decision: Decision) -> list[list[str]]:
     pairs = supported(log, decision.least_rows)
     small = only(log.mdp, pairs)
     best = small.expected_cost(small.optimal(decision.cost[pairs]).policy, decision.cost[pairs])
+    regret = float(log.mdp.occupancy_of(log.policy) @ decision.cost) - best
     rows = [["α", f"{decision.alpha:.4g}"]] if decision.alpha is not None else []
     rows += [["why this α", decision.reason]] if decision.reason else []
     return [
@@ -127,7 +128,7 @@ def technical_rows(decision: Decision) -> list[list[str]]:
         ["duality gap, in [-1, 1]", f"{decision.solution.duality_gap:.1e}"],
         [
             "present rule's regret under the learned cost",
-            money(log.mdp.occupancy_of(log.policy) @ decision.cost - best),
+            money(regret),
         ],
         ["saving that the estimated model promises", money(decision.promised)],
         ["the same, corrected for optimism", money(decision.saving.value)],
