@@ -326,6 +326,7 @@ def calls() -> dict[str, Call]:
             confidence=arg(0.9, bad.number(0.0, 1.0)),
             n_resamples=arg(2, bad.integer(1, 0, -1)),
             seed=seed,
+            progress_bar=arg(False, bad.flag),
         ),
         "decision.price_belief": at(
             decision.price_belief,

@@ -11,7 +11,8 @@ Amounts are in the belief's money, per step. `str(decision)` says all of it in t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
@@ -201,3 +202,20 @@ class Decision(_checks.Locked):
     def __repr__(self) -> str:
         """Name the log and the saving."""
         return f"Decision({self.log!r}, saving {self.saving})"
+
+
+def as_object(decision: Decision) -> dict[str, Any]:
+    """Return the answers as plain dictionaries, lists and arrays, such as for JSON."""
+    from rlfd_gym.decision.words import sentences  # here, because it describes this class
+
+    estimates = {name: asdict(getattr(decision, name)) for name in ("present", "saving", "guaranteed")}
+    same = ("promised", "scope", "confidence", "method", "n_resamples", "least_rows", "alpha", "reason")
+    return {
+        "answers": sentences(decision),
+        **estimates,
+        **{name: getattr(decision, name) for name in same},
+        "prices": [asdict(one) for one in decision.prices],
+        "recommendations": [{**asdict(one), "changed": one.changed} for one in decision.recommendations],
+        "path": {name: value for name, value in vars(decision.path).items() if name != "policies"},
+        "action_labels": list(decision.log.action_labels),
+    }

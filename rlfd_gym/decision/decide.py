@@ -9,8 +9,8 @@ corrected for the optimism of having been chosen on the same log, see
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from rlfd_gym.beliefs import Belief, Intervals, NearPrior, Prices
 from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.decision.answers import Decision, Estimate, Path, PriceAnswer, Recommendation
 from rlfd_gym.decision.learner import Learned, Learner
-from rlfd_gym.decision.resampling import Draw, draws, how_resampled, supported
+from rlfd_gym.decision.resampling import Draw, draws, how_resampled, supported, with_columns_redrawn
 from rlfd_gym.decision.stated import in_money, prior_belief, reference, restricted, widened
 from rlfd_gym.experts.logs import Log
 from rlfd_gym.experts.logs.labels import Label
@@ -40,16 +40,17 @@ AT_END = 1e-6  # a price that is so near to the end of its range, relative to it
 
 def decide(
     log: Log,
-    belief: Belief | Mapping[tuple[Label, Label], float],
+    belief: Belief | Mapping[tuple[Label, Label], float] | Callable[[Log], Any],
     *,
     alpha: float | str = DEFAULT_ALPHA,
     scale: CostScale | None = None,
-    money: ArrayLike | None = None,
+    money: ArrayLike | Callable[[Log], ArrayLike] | None = None,
     reading: str = "mode",
     least_rows: int = LEAST_ROWS,
     confidence: float = CONFIDENCE,
     n_resamples: int = RESAMPLES,
     seed: int | np.random.Generator = 0,
+    progress_bar: bool = False,
 ) -> Decision:
     """Decide what to do instead of what the log shows, and say how much that saves.
 
@@ -57,18 +58,23 @@ def decide(
         log: what `read_log` returns.
         belief: what is believed about the costs: `Prices` (see `price_belief`), `Intervals` or
             `NearPrior`, over the pairs of the log; or a prior as a table of costs in money, see
-            `read_costs`. Pairs that the table lacks get the middle of its range.
+            `read_costs`. Pairs that the table lacks get the middle of its range. If `Prices` or a
+            table are computed from columns of the log, give the function that computes them from
+            a log: it is asked anew for each resample. Otherwise savings are promised that come
+            from the noise of these columns alone.
         alpha: for a prior: the weight, or a rule of `select_alpha`. A `NearPrior` with a positive
             α of its own keeps it.
         scale: for a table of costs: the range in which the cost is sought. By default, its own.
         money: the cost of each pair in money under which amounts are reported, such as
-            `-log.mean("revenue")`. By default the prior, or the middle of the ranges.
+            `-log.mean("revenue")`, or a function from a log to it, as above. By default the prior,
+            or the middle of the ranges.
         reading: "mode" recommends one action for each state, the apprentice's most likely one;
             "mixture" its probabilities.
         least_rows: actions with fewer rows are recommended only where they are the present ones.
         confidence: the nominal coverage of the intervals.
         n_resamples: how often the log is resampled.
         seed: of the resampling.
+        progress_bar: whether to show one, in a terminal, if it takes more than two seconds.
 
     Example:
         >>> from rlfd_gym import read_log
@@ -93,15 +99,27 @@ def decide(
     share = _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
     number = _checks.integer("n_resamples", n_resamples, 2, _checks.MOST_TIMES)
     rng = _checks.generator("seed", seed)
+    _checks.flag("progress_bar", progress_bar)
     held, lacking = _belief(log, belief, scale)
-    amounts = reference(held) if money is None else log.mdp.pairs(money, "money")
+    amounts = _amounts(log, held, money)
     pairs = supported(log, least)
     learner = Learner(pairs, restricted(held, pairs), reading)
     now = Draw(log.mdp, log.policy, log.visits.astype(np.float64))
     learner, path, reason = _with_alpha(learner, now, alpha)
     held = held.with_alpha(learner.belief.alpha) if isinstance(held, NearPrior) else held
     learned = learner.learn(now)
-    resampled = _Resamples.of(log, learner, learned, held, amounts, number, rng)
+
+    def stated() -> tuple[Learner, Belief, FloatArray]:
+        if not (callable(belief) or callable(money)):
+            return learner, held, amounts
+        again = with_columns_redrawn(log, rng)
+        fresh = (
+            _belief(again, belief, held.scale if isinstance(held, NearPrior) else None)[0] if callable(belief) else held
+        )
+        fresh = fresh.with_alpha(held.alpha) if isinstance(fresh, NearPrior) else fresh
+        return replace(learner, belief=restricted(fresh, pairs)), fresh, _amounts(again, fresh, money)
+
+    resampled = _Resamples.of(log, learned, held, amounts, number, draws(log, number, rng, progress_bar), stated)
     tails = (1 - share) / 2, (1 + share) / 2
     cost = _spread(held, learned.x, pairs, log.mdp.n_pairs)
     ends = [np.quantile([_spread(held, x, pairs, cost.size) for x in resampled.x], tail, axis=0) for tail in tails]
@@ -149,25 +167,33 @@ class _Resamples:
 
     @classmethod
     def of(
-        cls, log: Log, learner: Learner, learned: Learned, belief: Belief, amounts: FloatArray, number: int, rng: Any
+        cls,
+        log: Log,
+        learned: Learned,
+        belief: Belief,
+        amounts: FloatArray,
+        number: int,
+        logs: Iterable[Draw],
+        stated: Callable[[], tuple[Learner, Belief, FloatArray]],
     ) -> _Resamples:
-        """Learn anew from each resample, and judge in it and in the estimated model."""
+        """Learn anew from each resample, as it states the costs, and judge in it and in the estimated model."""
         expert = log.mdp.occupancy_of(log.policy)
         here = expert - log.mdp.occupancy_of(learned.policy)
         savings, optimism, floors, high_floors, present = np.zeros((5, number))
         policies, x = [], []
         with collected_warnings():  # a gap that stays open in one resample is no news
-            for k, draw in enumerate(draws(log, number, rng)):
+            for k, draw in enumerate(logs):
+                learner, believed, paid = stated()
                 again = learner.learn(draw)
                 drawn = draw.mdp.occupancy_of(draw.policy)
                 fixed = drawn - draw.mdp.occupancy_of(learned.policy)
                 there = drawn - draw.mdp.occupancy_of(again.policy)
                 back = expert - log.mdp.occupancy_of(again.policy)
-                savings[k] = fixed @ amounts
-                optimism[k] = (there - back) @ amounts
-                floors[k] = _least(belief, fixed)
-                high_floors[k] = _least(belief, there) - _least(belief, back)
-                present[k] = drawn @ amounts
+                savings[k] = fixed @ paid
+                optimism[k] = there @ paid - back @ amounts
+                floors[k] = _least(believed, fixed)
+                high_floors[k] = _least(believed, there) - _least(belief, back)
+                present[k] = drawn @ paid
                 policies.append(again.policy)
                 x.append(again.x)
         return cls(
@@ -195,12 +221,24 @@ class _Resamples:
 
 def _belief(log: Log, belief: Any, scale: CostScale | None) -> tuple[Belief, int]:
     """Return the belief over the pairs of the log, and how many of them the prior lacks."""
+    if callable(belief):
+        stated = belief(log)
+        if not isinstance(stated, (Mapping, Prices)):
+            raise TypeError(f"belief must return Prices or a table of costs for a log, got {type(stated).__name__}")
+        belief = stated
     if isinstance(belief, Mapping):
         return prior_belief(log, belief, scale=scale)
     _checks.instance("belief", belief, Belief, "or a table of costs")  # type: ignore[type-abstract]
     if scale is not None:
         raise ValueError("scale belongs to a table of costs; a belief has its own")
     return belief.over(log.mdp), 0
+
+
+def _amounts(log: Log, belief: Belief, money: Any) -> FloatArray:
+    """Return the cost of each pair in money under which amounts are reported."""
+    if money is None:
+        return reference(belief)
+    return log.mdp.pairs(money(log) if callable(money) else money, "money")
 
 
 def _with_alpha(learner: Learner, now: Draw, alpha: float | str) -> tuple[Learner, AlphaPath | None, str]:

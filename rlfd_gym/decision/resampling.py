@@ -24,8 +24,8 @@ coverage on a simulated shop, see `docs/logs_coverage.md`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +36,7 @@ from rlfd_gym.experts.logs import Log
 from rlfd_gym.mdp.tables import TabularMDP
 
 POOLED = 0.5
+PATIENCE = 2.0  # seconds before a bar is shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +54,14 @@ class Draw:
     visits: FloatArray
 
 
-def draws(log: Log, number: int, rng: np.random.Generator) -> Iterator[Draw]:
-    """Return models and behaviours that could have made the log."""
+def draws(log: Log, number: int, rng: np.random.Generator, progress_bar: bool = False) -> Iterator[Draw]:
+    """Return models and behaviours that could have made the log, with a bar if that takes long."""
     counts, mdp = log.counts, log.mdp
     around = _around(log)
     assumed = log.visits == 0
     fixed = sp.diags_array(assumed.astype(np.float64)) @ mdp.transitions
     seen = sp.diags_array((~assumed).astype(np.float64))
-    for _ in range(number):
+    for _ in _counted(number, progress_bar):
         if log.groups is None:
             data = rng.standard_gamma(counts.data)
         else:
@@ -75,6 +76,19 @@ def draws(log: Log, number: int, rng: np.random.Generator) -> Iterator[Draw]:
         model = sp.csr_array(sp.diags_array(1 / sums) @ total)
         drawn = TabularMDP(model, mdp.pair_states, mdp.pair_actions, mdp.initial, mdp.discount, mdp.n_actions)
         yield Draw(drawn, drawn.policy_of(np.where(assumed, 0.0, visits)), visits)
+
+
+def with_columns_redrawn(log: Log, rng: np.random.Generator) -> Log:
+    """Return the log with other weights on the rows behind its columns of numbers.
+
+    They are drawn for each pair by itself, as if the columns were independent of the next states.
+    """
+    columns = {}
+    for name, column in log.columns.items():
+        counts = column.counts
+        weights = sp.csr_array((rng.standard_gamma(counts.data), counts.indices, counts.indptr), shape=counts.shape)
+        columns[name] = replace(column, counts=weights)
+    return replace(log, columns=columns)
 
 
 def how_resampled(log: Log) -> str:
@@ -106,6 +120,15 @@ def only(mdp: TabularMDP, pairs: IntArray) -> TabularMDP:
     """Return the MDP with some of its pairs; each state must keep one."""
     rows = mdp.transitions[pairs]
     return TabularMDP(rows, mdp.pair_states[pairs], mdp.pair_actions[pairs], mdp.initial, mdp.discount, mdp.n_actions)
+
+
+def _counted(number: int, progress_bar: bool) -> Iterable[int]:
+    """Return the numbers of the resamples, with a bar on stderr where that is a terminal."""
+    if not progress_bar:
+        return range(number)
+    from tqdm.auto import tqdm
+
+    return tqdm(range(number), desc="resamples", delay=PATIENCE, disable=None)
 
 
 def _around(log: Log) -> sp.csr_array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.decision.answers import Decision, PriceAnswer, Recommendation
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "minute", "shift", "night", "period", "date")
@@ -16,32 +17,44 @@ def text(decision: Decision) -> str:
 
 def sentences(decision: Decision) -> list[str]:
     """Return what was found, one sentence each: rule, saving, guarantee, costs, rows."""
-    period, unit = _period(decision), _unit(decision)
+    period, unit = period_of(decision), _unit(decision)
     saving, least = decision.saving, decision.guaranteed
     earns = decision.present.value < 0
     verb, more = ("earns", "earn {} more") if earns else ("costs", "cost {} less")
     rows = decision.log.report
     said = [
-        f"Your rule {verb} about {_money(abs(decision.present.value))} a {period}{unit}.",
-        f"Acting as below would {more.format(_money(saving.value))} ({_money(saving.low)} to {_money(saving.high)}, "
+        f"Your rule {verb} about {money(abs(decision.present.value))} a {period}{unit}.",
+        f"Acting as below would {more.format(money(saving.value))} ({money(saving.low)} to {money(saving.high)}, "
         f"{decision.method}, at {decision.confidence:.0%}).",
     ]
     if decision.n_changed == 0:
         said[1] = said[1].replace("Acting as below", "Always doing what you mostly do")
     if least.value > 0:
-        sure = f"; {_money(least.low)} at the lower end of the same interval" if least.low < least.value else ""
-        said.append(f"It is at least {_money(least.value)} whatever the true costs {decision.scope}{sure}.")
+        sure = f"; {money(least.low)} at the lower end of the same interval" if least.low < least.value else ""
+        said.append(f"It is at least {money(least.value)} whatever the true costs {_scope(decision)}{sure}.")
     else:
-        said.append(f"Whatever the true costs {decision.scope}: nothing is guaranteed over all of them.")
+        said.append(f"Whatever the true costs {_scope(decision)}: nothing is guaranteed over all of them.")
     said += [_acts_as_if(price) for price in decision.prices if price.range[0] < price.range[1]]
     said.append(_few(decision, period))
     said.append(f"{rows.n_used:,} of {rows.n_rows:,} rows were used, and all of them carried the answer.")
     if decision.n_without_prior:
         said.append(
             f"{decision.n_without_prior} pairs without a prior have the middle of its range, "
-            f"{_money(_middle(decision))}."
+            f"{money(_middle(decision))}."
         )
     return said
+
+
+def _scope(decision: Decision) -> str:
+    """Return which costs the guarantee is about, in money where the belief is a prior."""
+    belief, mdp = decision.belief, decision.log.mdp
+    if not isinstance(belief, NearPrior) or belief.scale is None:
+        return decision.scope
+    if not belief.alpha:
+        return f"from {money(belief.scale.low)} to {money(belief.scale.high)}"
+    here = mdp.occupancy_of(decision.log.policy) - mdp.occupancy_of(decision.policy)
+    radius = belief.radius(belief.best(here)) / belief.scale.factor
+    return f"within {money(radius)} of your prior (root of the sum of squares over all pairs)"
 
 
 def _acts_as_if(price: PriceAnswer) -> str:
@@ -49,10 +62,12 @@ def _acts_as_if(price: PriceAnswer) -> str:
     if price.at_end:
         end = low if price.at_end == "low" else high
         beyond = "or less" if price.at_end == "low" else "or more"
-        return f"Your manager acts as if {price.name} cost {_money(end)} {beyond}, the end of your range."
+        return f"Your manager acts as if {price.name} cost {money(end)} {beyond}, the end of your range."
     if price.price.low <= low and price.price.high >= high:
         return f"The rows do not tell which {price.name} your manager has in mind."
-    return f"Your manager acts as if {price.name} cost {_money(price.price.low)} to {_money(price.price.high)}."
+    ends = money(price.price.low), money(price.price.high)
+    between = f"about {ends[0]}" if ends[0] == ends[1] else " to ".join(ends)
+    return f"Your manager acts as if {price.name} cost {between}."
 
 
 def _few(decision: Decision, period: str) -> str:
@@ -86,7 +101,8 @@ def _line(one: Recommendation) -> list[str]:
     return [*map(str, cells), f"{one.agreement:.0%}", mark]
 
 
-def _period(decision: Decision) -> str:
+def period_of(decision: Decision) -> str:
+    """Return what a step is called, as the log's column of times tells: "week", or else "step"."""
     name = decision.log.names.get("time", "").lower()
     return next((period for period in PERIODS if period in name and period != "date"), "step")
 
@@ -101,6 +117,6 @@ def _middle(decision: Decision) -> float:
     return 0.0 if scale is None else (scale.low + scale.high) / 2
 
 
-def _money(amount: float) -> str:
+def money(amount: float) -> str:
     """Write an amount with three digits, and at most two of them behind the point."""
     return f"{amount:,.0f}" if abs(amount) >= 100 else f"{amount:.1f}" if abs(amount) >= 10 else f"{amount:.2f}"

@@ -1,7 +1,7 @@
 """A page of HTML that opens offline: text, tables and pictures, all in one file.
 
-The page has no scripts and loads nothing. Text is escaped; `Cell(text, bold=True)` makes the text
-of a cell bold, `tone="better"` or `tone="worse"` colours it.
+The page loads nothing, and has no scripts unless `block` adds one. Text is escaped; `Cell(text,
+bold=True)` makes the text of a cell bold, `tone="better"` or `tone="worse"` colours it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ th {{ background: #f6f6f6; }} th:first-child, td:first-child {{ text-align: left
 tr.reference td {{ color: #666; font-style: italic; }}
 figure {{ margin: 1.2rem 0; }} img {{ max-width: 100%; height: auto; }} figcaption {{ color: #555; font-size: .9rem; }}
 pre {{ background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: .85rem; }}
-</style></head><body>
+{style}</style></head><body>
 {body}
 </body></html>
 """
@@ -56,6 +56,7 @@ class Report:
     Attributes:
         title: the heading of the page.
         parts: what has been added so far, as HTML.
+        style: rules of CSS that are added to those of every page.
 
     >>> page = Report("Costs & policies").heading("First").text("a < b")
     >>> "<h2>First</h2>" in page.html() and "a &lt; b" in page.html()
@@ -64,6 +65,7 @@ class Report:
 
     title: str
     parts: list[str] = field(default_factory=list)
+    style: str = ""
 
     def heading(self, text: str, anchor: str = "") -> Report:
         """Start a section, to which `links` can lead by its anchor."""
@@ -105,10 +107,19 @@ class Report:
             f'<figure><img src="data:image/png;base64,{data}" alt="{note}"><figcaption>{note}</figcaption></figure>'
         )
 
+    def details(self, summary: str, inner: Report) -> Report:
+        """Add what another page holds, folded up behind a line of text."""
+        body = "\n".join(inner.parts)
+        return self._add(f'<details class="more"><summary>{escape(summary)}</summary>\n{body}\n</details>')
+
+    def block(self, html: str) -> Report:
+        """Add HTML, in which the caller has escaped all text."""
+        return self._add(html)
+
     def html(self) -> str:
         """Return the whole page."""
         body = "\n".join([f"<h1>{escape(self.title)}</h1>", *self.parts])
-        return PAGE.format(title=escape(self.title), body=body)
+        return PAGE.format(title=escape(self.title), body=body, style=self.style)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, completely or not at all."""

@@ -8,14 +8,15 @@ reported in the log's own words:
     learned = learn(read_log("log.csv", discount=0.9), costs)
     write_report(learned, folder, title="Learned from log.csv")
 
-With `decided(learned, costs)` the page begins with what to do instead and what that saves, see
-`rlfd_gym.decision`.
+With `decided(learned, costs)` the page is that of the decision, which begins with what to do
+instead and what that saves, and all of this is folded up at its end; see
+`rlfd_gym.report.decision_page`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from rlfd_gym._file_sets import replacing_set
 from rlfd_gym.alpha import AlphaChoice, AlphaPath, alpha_path, parse_rule, select_alpha
 from rlfd_gym.decision import Decision, decide, prior_belief
 from rlfd_gym.decision.resampling import only, supported
-from rlfd_gym.decision.words import sentences
 from rlfd_gym.experts.logs.labels import Label
 from rlfd_gym.experts.logs.log import Log
 from rlfd_gym.experts.logs.report import THIN
@@ -36,8 +36,9 @@ from rlfd_gym.experts.scale import CostScale
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.report import plots
+from rlfd_gym.report.decision_page import decision_page, technical, with_command, write_pairs
 from rlfd_gym.report.html import Report
-from rlfd_gym.report.log_tables import SHOWN_STATES, cost_table, policy_table, recommended, rows_by_state, unseen
+from rlfd_gym.report.log_tables import SHOWN_STATES, cost_table, policy_table, rows_by_state, unseen
 from rlfd_gym.report.tables import write_csv
 from rlfd_gym.solvers.exact import solve_exact
 
@@ -78,8 +79,13 @@ class Learned:
 
     @property
     def cost(self) -> FloatArray:
-        """The learned cost, in money."""
-        return self.scale.from_box(self.solution.cost)
+        """The learned cost, in money: the decision's, if there is one."""
+        return self.scale.from_box(self.solution.cost) if self.decision is None else self.decision.cost
+
+    @property
+    def policy(self) -> FloatArray:
+        """The learned policy: the decision's, if there is one."""
+        return self.solution.policy if self.decision is None else self.decision.policy
 
     @property
     def prior(self) -> FloatArray:
@@ -127,16 +133,20 @@ def learn(
     return Learned(log, scale, path, choice, state, action, lacking)
 
 
-def decided(learned: Learned, costs: Mapping[tuple[Label, Label], float], **options: Any) -> Learned:
+def decided(
+    learned: Learned,
+    costs: Mapping[tuple[Label, Label], float] | Callable[[Log], Mapping[tuple[Label, Label], float]],
+    **options: Any,
+) -> Learned:
     """Return what was learned, with what follows from it: `decide` for the same α and range.
 
     Args:
         learned: what `learn` returns.
-        costs: the prior in money that it was learned with.
+        costs: the prior in money that it was learned with, or how to compute it from a log.
         options: others of `decide`.
     """
     decision = decide(learned.log, costs, alpha=learned.choice.alpha, scale=learned.scale, **options)
-    return replace(learned, decision=decision)
+    return replace(learned, decision=replace(decision, reason=learned.choice.reason))
 
 
 def summary(learned: Learned) -> list[list[str]]:
@@ -145,19 +155,19 @@ def summary(learned: Learned) -> list[list[str]]:
     The best policy for the prior takes actions that were seen; what an apprentice does on pairs that
     were seen rarely or never is told.
     """
-    mdp, prior = learned.log.mdp, learned.path.problem.prior
+    mdp, prior = learned.log.mdp, learned.prior
     seen, best = supported(learned.log, 1), np.zeros(mdp.n_pairs)
     best[seen] = only(mdp, seen).optimal(prior[seen]).policy
     policies = {
         "logged behaviour": learned.log.policy,
-        "apprentice": learned.solution.policy,
+        "apprentice": learned.policy,
         "best for the prior": best,
     }
     logged = mdp.occupancy_of(learned.log.policy)
     rows = [["cost per step", "under the prior", "under the learned cost", "unlike the log", "on fewer than 10 rows"]]
     for name, policy in policies.items():
         occupancy = mdp.occupancy_of(policy)
-        money = [f"{learned.scale.from_box(occupancy @ cost):.2f}" for cost in (prior, learned.solution.cost)]
+        money = [f"{occupancy @ cost:.2f}" for cost in (prior, learned.cost)]
         thin = float(occupancy[learned.log.visits < THIN].sum())
         rows.append(
             [name, *money, f"{np.abs(occupancy - logged).sum() / 2:.0%} of the time", f"{thin:.0%} of the time"]
@@ -181,14 +191,17 @@ def write_report(
 
 def write_tables(learned: Learned, folder: str | os.PathLike[str]) -> None:
     """Write cost.csv (which can be used as a prior again), policy.csv and path.csv."""
-    log, solution, out = learned.log, learned.solution, Path(folder)
-    states, actions = zip(*log.pair_labels(), strict=True)
-    time = log.mdp.sum_by_state(solution.occupancy)[log.mdp.pair_states]
-    rows = zip(states, actions, learned.cost, learned.prior, log.visits, strict=True)
-    write_csv(out / "cost.csv", ["state", "action", "cost", "prior", "visits"], rows, DIGITS)
-    header = ["state", "action", "probability", "logged_share", "visits", "time_in_state"]
-    rows = zip(states, actions, solution.policy, log.policy, log.visits, time, strict=True)
-    write_csv(out / "policy.csv", header, rows, DIGITS)
+    log, out = learned.log, Path(folder)
+    if learned.decision is not None:
+        write_pairs(learned.decision, out)
+    else:
+        states, actions = zip(*log.pair_labels(), strict=True)
+        time = log.mdp.sum_by_state(learned.solution.occupancy)[log.mdp.pair_states]
+        rows = zip(states, actions, learned.cost, learned.prior, log.visits, strict=True)
+        write_csv(out / "cost.csv", ["state", "action", "cost", "prior", "visits"], rows, DIGITS)
+        header = ["state", "action", "probability", "logged_share", "visits", "time_in_state"]
+        rows = zip(states, actions, learned.policy, log.policy, log.visits, time, strict=True)
+        write_csv(out / "policy.csv", header, rows, DIGITS)
     names = ["alpha", "distance", "regret", "departure", "duality_gap"]
     write_csv(out / "path.csv", names, ([getattr(point, name) for name in names] for point in learned.path), DIGITS)
 
@@ -208,13 +221,8 @@ def write_page(
     log, out = learned.log, Path(folder)
     page = Report(title)
     page.text(_opening(learned))
-    for text in warnings:
+    for text in warnings if learned.decision is None else ():
         page.text(f"Warning: {text}.")
-    if learned.decision is not None:
-        page.heading("In short")
-        for sentence in sentences(learned.decision):
-            page.text(sentence)
-        page.table(*recommended(learned.decision))
     page.heading("What it costs")
     header, *rows = summary(learned)
     page.table(header, rows, reference=[0, 2])
@@ -241,11 +249,14 @@ def write_page(
         "How much the prior may say: alpha. Small, the logged behaviour is imitated; large, the prior decides. The "
         "upright line is the alpha used.",
     )
-    page.heading("The log")
-    page.table(["what", "number"], log.report.rows())
-    if command:
-        page.heading("How this was made")
-        page.code(command)
+    if learned.decision is None:
+        page.heading("The log")
+        page.table(["what", "number"], log.report.rows())
+        with_command(page, command)
+    else:
+        page.parts += technical(learned.decision, command).parts
+        whole = decision_page(learned.decision, title=title, warnings=warnings)
+        page = whole.details("Technical details", page)
     page.write(out / "report.html")
     return out / "report.html"
 
@@ -258,7 +269,7 @@ def draw_maps(learned: Learned) -> Figure:
     most = float(np.abs(change).max()) or 1.0
     panels: list[tuple[str, FloatArray, dict[str, Any]]] = [
         ("the log", log.policy, {"cmap": "Blues", "vmin": 0, "vmax": 1}),
-        ("the apprentice", learned.solution.policy, {"cmap": "Blues", "vmin": 0, "vmax": 1}),
+        ("the apprentice", learned.policy, {"cmap": "Blues", "vmin": 0, "vmax": 1}),
         ("learned cost - prior", change, {"cmap": plots.COST_MAP, "vmin": -most, "vmax": most}),
     ]
     for axis, (title, values, colours) in zip(axes[0], panels, strict=True):

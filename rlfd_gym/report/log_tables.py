@@ -1,4 +1,4 @@
-"""The tables of the report on a log: policies, costs and recommendations, as text."""
+"""The tables of the report on a log: policies and costs, as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.decision import Decision
 from rlfd_gym.experts.logs import Log
 from rlfd_gym.experts.logs.report import THIN
 
@@ -24,8 +23,8 @@ def policy_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
     one.
     """
     log, mdp = learned.log, learned.log.mdp
-    time, n_rows = mdp.sum_by_state(learned.solution.occupancy), rows_by_state(log)
-    policies = log.policy, learned.solution.policy
+    time, n_rows = mdp.sum_by_state(mdp.occupancy_of(learned.policy)), rows_by_state(log)
+    policies = log.policy, learned.policy
     likely = [(mdp.likely_actions(policy), mdp.max_by_state(policy)) for policy in policies]
     visits, rows = mdp.table(log.visits, fill=0.0), []
     for s in np.sort(np.argsort(-time, kind="stable")[:SHOWN_STATES]):
@@ -49,28 +48,11 @@ def cost_table(learned: Learned) -> tuple[list[str], list[list[str]]]:
     return [learned.state, learned.action, "prior", "learned", "change", "rows"], rows
 
 
-def recommended(decision: Decision) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table of recommendations."""
-    state, action = (decision.log.names.get(role, role) for role in ("state", "action"))
-    header = [state, f"{action} now", "share", "rows", f"{action} instead", "its rows", "agreement"]
-    shown = sorted(decision.recommendations, key=lambda one: -one.time)[:SHOWN_STATES]
-    rows = [
-        [
-            *map(str, (one.state, one.present, f"{one.present_share:.0%}", one.present_rows, one.action)),
-            _told_rows(one.rows, decision.least_rows),
-            f"{one.agreement:.0%}",
-        ]
-        for one in decision.recommendations
-        if one in shown
-    ]
-    return header, rows
-
-
-def _told_rows(count: int, least: int = THIN) -> str:
+def _told_rows(count: int) -> str:
     """Write the rows behind a recommendation, and mark few."""
     if count == 0:
         return "never seen"
-    return f"{count:,}" if count >= least else f"only {count}"
+    return f"{count:,}" if count >= THIN else f"only {count}"
 
 
 def unseen(log: Log) -> str:

@@ -1,6 +1,8 @@
-"""Make a log as a chain of shops might export it, to try `scripts/learn_from_log.py` on.
+"""Make a log as a chain of shops might export it, to try `rlfd learn` on.
 
     python scripts/examples/make_inventory_log.py results/shop
+    rlfd learn results/shop/log.csv --state stock --action order --episode shop --time week \\
+        --prior results/shop/prior.csv
 
 The log has weekly stocks and orders of one product. Shelves hold 20 units, orders come in packs of
 three, weekly demand is Poisson with mean 6, and customers who find the shelf empty are not

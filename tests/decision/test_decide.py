@@ -241,3 +241,27 @@ def test_the_interval_of_the_saving_covers_the_truth_about_as_often_as_it_says()
     inside = sum(one.low <= one.true <= one.high for one in outcomes)
     assert inside >= 46  # of 60 at 90%: fewer once in a thousand
     assert abs(np.mean([one.estimate - one.true for one in outcomes])) < 0.25
+
+
+def test_what_is_computed_from_columns_is_resampled_so_that_their_noise_saves_nothing():
+    # All orders earn the same on average; some look better in the log by chance.
+    rng = np.random.default_rng(0)
+    stock = rng.integers(3, size=600)
+    rows = {"stock": stock, "order": rng.integers(6, size=600), "next": np.roll(stock, -1)}
+    rows["earned"] = rng.normal(0.0, 10.0, size=600).round(1)
+    names = {"state": "stock", "action": "order", "next_state": "next"}
+    log = read_log(rows, discount=0.9, columns=["earned"], **names)
+
+    def costs(one):
+        return dict(zip(one.pair_labels(), (-one.mean("earned")).tolist(), strict=True))
+
+    fixed = decide(log, costs(log), alpha=10.0, n_resamples=30)
+    anew = decide(log, costs, alpha=10.0, money=lambda one: -one.mean("earned"), n_resamples=30)
+    assert fixed.saving.low > 1.0  # promised, but not there
+    assert anew.promised == pytest.approx(fixed.promised)
+    assert anew.saving.low < 0 < anew.saving.high
+
+
+def test_a_function_must_state_prices_or_costs(log):
+    with pytest.raises(TypeError, match="belief must return Prices or a table of costs for a log, got NoneType"):
+        decide(log, lambda one: None)

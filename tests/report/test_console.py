@@ -67,7 +67,7 @@ def test_learning_from_a_log_prints_labels_of_any_script_in_ascii(tmp_path):
     (tmp_path / "log.csv").write_text("s,a,n\nпусто,много,полно\nполно,мало,пусто\nполно,мало,конец\n", **labels)
     columns = ["--state", "s", "--action", "a", "--next-state", "n"]
     command = [sys.executable, str(SCRIPTS / "learn_from_log.py"), "log.csv", *columns, "--prior", "prior.csv"]
-    result = run([*command, "--out", "out"], tmp_path, "ascii")
+    result = run([*command, "--labels", "log", "--out", "out"], tmp_path, "ascii")
     assert result.returncode == 0, result.stderr.decode()
     assert b"states x actions" in result.stdout
     assert b"report in out" in result.stdout

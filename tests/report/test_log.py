@@ -151,5 +151,5 @@ def test_a_decision_recommends_nothing_that_was_never_seen(guessed, tmp_path):
     learned = decided(*guessed, n_resamples=3)
     assert all(one.rows > 0 for one in learned.decision.recommendations)
     page = write_page(learned, tmp_path, title="A log").read_text()
-    assert "In short" in page
+    assert "What to do" in page
     assert "order instead" in page

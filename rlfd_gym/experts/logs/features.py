@@ -77,6 +77,16 @@ def log_features(log: Log, features: Mapping[str, str], *, exogenous: Iterable[s
     return np.column_stack([_feature(log, name, text, outside) for name, text in features.items()])
 
 
+def names_in(name: str, text: str) -> list[str]:
+    """Return the names of the columns that an expression uses, sorted.
+
+    >>> names_in("sales", "-min(stock + order, demand)")
+    ['demand', 'order', 'stock']
+    """
+    found = {node.id for node in ast.walk(_tree(name, text)) if isinstance(node, ast.Name)}
+    return sorted(found - set(_CALLS))
+
+
 def evaluate(name: str, text: str, values: Mapping[str, Any]) -> FloatArray:
     """Return the value of an expression; errors name the feature, and show what is wrong.
 
@@ -89,7 +99,7 @@ def evaluate(name: str, text: str, values: Mapping[str, Any]) -> FloatArray:
 
 def _feature(log: Log, name: str, text: str, exogenous: set[str]) -> FloatArray:
     """Return the feature of each pair."""
-    used = {node.id for node in ast.walk(_tree(name, text)) if isinstance(node, ast.Name)} - set(_CALLS)
+    used = names_in(name, text)
     given = {role: log.names.get(role, role) for role in ("state", "action")}
     logged = [column for column in used if column not in given.values()]
     unknown = [column for column in logged if column not in log.columns]
