@@ -26,6 +26,7 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._file_sets import replacing_set
 from rlfd_gym.alpha import AlphaChoice, AlphaPath, alpha_path, parse_rule, select_alpha
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.decision import Decision, decide, prior_belief
 from rlfd_gym.decision.resampling import only, supported
 from rlfd_gym.experts.logs.labels import Label
