@@ -150,7 +150,8 @@ def notes(data: ex.Data) -> list[str]:
         "published code's formula scales Tγ by 1/(1-γ) a second time, weighs the bilinear term by 1-α, and has one "
         "value term for all states: an index inside a sum shadows the state, and Tγᵀu becomes the sum, over all "
         "states, of the entries from a state to itself. It bounds nothing. The code's estimators overwrite entries at "
-        "coinciding indices. Formula and estimators together give the size of the published numbers."
+        "coinciding indices. Formula and estimators together give numbers of the published size, but not the published "
+        "ones."
     ]
 
 
