@@ -25,7 +25,7 @@ from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 from rlfd_gym.decision.answers import Decision, Estimate, Path, PriceAnswer, Recommendation
 from rlfd_gym.decision.learner import Learned, Learner
 from rlfd_gym.decision.resampling import Draw, draws, how_resampled, supported, with_columns_redrawn
-from rlfd_gym.decision.stated import in_money, prior_belief, reference, restricted, widened
+from rlfd_gym.decision.stated import amounts_of, belief_over, in_money, restricted, widened
 from rlfd_gym.experts.logs import Log
 from rlfd_gym.experts.logs.labels import Label
 from rlfd_gym.experts.scale import CostScale
@@ -100,8 +100,8 @@ def decide(
     number = _checks.integer("n_resamples", n_resamples, 2, _checks.MOST_TIMES)
     rng = _checks.generator("seed", seed)
     _checks.flag("progress_bar", progress_bar)
-    held, lacking = _belief(log, belief, scale)
-    amounts = _amounts(log, held, money)
+    held, lacking = belief_over(log, belief, scale)
+    amounts = amounts_of(log, held, money)
     pairs = supported(log, least)
     learner = Learner(pairs, restricted(held, pairs), reading)
     now = Draw(log.mdp, log.policy, log.visits.astype(np.float64))
@@ -114,10 +114,12 @@ def decide(
             return learner, held, amounts
         again = with_columns_redrawn(log, rng)
         fresh = (
-            _belief(again, belief, held.scale if isinstance(held, NearPrior) else None)[0] if callable(belief) else held
+            belief_over(again, belief, held.scale if isinstance(held, NearPrior) else None)[0]
+            if callable(belief)
+            else held
         )
         fresh = fresh.with_alpha(held.alpha) if isinstance(fresh, NearPrior) else fresh
-        return replace(learner, belief=restricted(fresh, pairs)), fresh, _amounts(again, fresh, money)
+        return replace(learner, belief=restricted(fresh, pairs)), fresh, amounts_of(again, fresh, money)
 
     resampled = _Resamples.of(log, learned, held, amounts, number, draws(log, number, rng, progress_bar), stated)
     tails = (1 - share) / 2, (1 + share) / 2
@@ -217,28 +219,6 @@ class _Resamples:
         """Return the least saving over the belief, corrected likewise."""
         corrected = self.floors - self.optimistic_floors.mean()
         return _estimate(float(corrected.mean()), corrected, tails)
-
-
-def _belief(log: Log, belief: Any, scale: CostScale | None) -> tuple[Belief, int]:
-    """Return the belief over the pairs of the log, and how many of them the prior lacks."""
-    if callable(belief):
-        stated = belief(log)
-        if not isinstance(stated, (Mapping, Prices)):
-            raise TypeError(f"belief must return Prices or a table of costs for a log, got {type(stated).__name__}")
-        belief = stated
-    if isinstance(belief, Mapping):
-        return prior_belief(log, belief, scale=scale)
-    _checks.instance("belief", belief, Belief, "or a table of costs")  # type: ignore[type-abstract]
-    if scale is not None:
-        raise ValueError("scale belongs to a table of costs; a belief has its own")
-    return belief.over(log.mdp), 0
-
-
-def _amounts(log: Log, belief: Belief, money: Any) -> FloatArray:
-    """Return the cost of each pair in money under which amounts are reported."""
-    if money is None:
-        return reference(belief)
-    return log.mdp.pairs(money(log) if callable(money) else money, "money")
 
 
 def _with_alpha(learner: Learner, now: Draw, alpha: float | str) -> tuple[Learner, AlphaPath | None, str]:

@@ -81,6 +81,36 @@ def prior_belief(
     return NearPrior(prior, alpha, outside_box=True).stated_in(chosen), lacking
 
 
+def belief_over(log: Log, belief: Any, scale: CostScale | None) -> tuple[Belief, int]:
+    """Return the belief over the pairs of the log, and how many of them the prior lacks."""
+    if callable(belief):
+        stated = _asked("belief", belief, log)
+        if not isinstance(stated, (Mapping, Prices)):
+            raise TypeError(f"belief must return Prices or a table of costs for a log, got {type(stated).__name__}")
+        belief = stated
+    if isinstance(belief, Mapping):
+        return prior_belief(log, belief, scale=scale)
+    _checks.instance("belief", belief, Belief, "or a table of costs")  # type: ignore[type-abstract]
+    if scale is not None:
+        raise ValueError("scale belongs to a table of costs; a belief has its own")
+    return belief.over(log.mdp), 0
+
+
+def amounts_of(log: Log, belief: Belief, money: Any) -> FloatArray:
+    """Return the cost of each pair in money under which amounts are reported."""
+    if money is None:
+        return reference(belief)
+    return log.mdp.pairs(_asked("money", money, log) if callable(money) else money, "money")
+
+
+def _asked(name: str, function: Any, log: Log) -> Any:
+    """Return what a function says about a log; its own mistakes are told with its name."""
+    try:
+        return function(log)
+    except TypeError as error:
+        raise TypeError(f"{name}, a function of the log, failed: {error}") from error
+
+
 def restricted(belief: Belief, pairs: IntArray) -> Belief:
     """Return the same belief over some of the pairs, given by their numbers."""
     small: Belief

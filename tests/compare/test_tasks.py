@@ -79,7 +79,7 @@ def test_a_task_whose_package_is_missing_is_left_out_and_says_what_to_install_wh
     task = dataclasses.replace(compare.TASKS["icu-sepsis"], default=True, needs="no_such_package")
     monkeypatch.setitem(compare.TASKS, "icu-sepsis", task)
     assert compare.Design().tasks == ("inventory", "windy", "lake")
-    with pytest.raises(ImportError, match=r'task icu-sepsis needs no-such-package: pip install "rlfd-gym\[tasks\]"'):
+    with pytest.raises(ImportError, match='task icu-sepsis needs no-such-package: pip install "icu-sepsis>='):
         compare.run(tasks=["icu-sepsis"])
 
 

@@ -10,7 +10,7 @@ pytestmark = MARKS
 def test_a_trainer_draws_its_cost_and_policy_and_writes_them_whole(make, inventory, careful, guess, tmp_path):
     from PIL import Image
 
-    trainer = make(careful, inventory, prior=guess, solver="exact")
+    trainer = make(careful, inventory, prior=guess, alpha=0.1, solver="exact")
     with pytest.raises(RuntimeError, match="call train"):
         trainer.plot()
     trainer.train()

@@ -24,6 +24,7 @@ def saved(make, inventory, careful, guess, tmp_path):
 
 def test_a_saved_trainer_is_the_same_and_continues(saved, inventory, quiet):
     from rlfd_gym import RLfDTrainer
+    from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
 
     trainer, path = saved
     again = RLfDTrainer.load(path, inventory, custom_logger=quiet)
@@ -33,7 +34,7 @@ def test_a_saved_trainer_is_the_same_and_continues(saved, inventory, quiet):
     assert again.duality_gap == trainer.duality_gap
     assert (again.policy.probabilities == trainer.policy.probabilities).all()
     assert (again.reward_net.table == trainer.reward_net.table).all()
-    assert (again.alpha, again.policy_kind, again.n_runs) == (0.1, "greedy", 2)
+    assert (again.alpha, again.policy_kind, again.n_runs) == (DEFAULT_ALPHA, "greedy", 2)
     assert again.solution.history.iteration.tolist() == trainer.solution.history.iteration.tolist()
     np.testing.assert_allclose(again.train(QUICK), trainer.train(QUICK), atol=1e-11)
 

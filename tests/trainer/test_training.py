@@ -144,7 +144,7 @@ def test_training_that_ends_with_a_large_gap_logs_a_warning(inventory, careful, 
 
 
 def test_smd_and_the_exact_solver_agree(make, inventory, careful, guess):
-    exact, smd = (make(careful, inventory, prior=guess, solver=solver) for solver in ("exact", "smd"))
+    exact, smd = (make(careful, inventory, prior=guess, alpha=0.1, solver=solver) for solver in ("exact", "smd"))
     exact.train()
     smd.train(5_000_000)
     assert smd.solution.lower <= exact.solution.upper + 1e-9
