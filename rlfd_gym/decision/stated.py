@@ -8,6 +8,7 @@ costs that are possible lie in [-1, 1], and results come back in money.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
