@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rlfd_gym import _checks
 from rlfd_gym._files import write
@@ -45,7 +46,9 @@ def overview(comparison: Comparison, rows: Sequence[Row] | None = None) -> Table
         | prior alone | **91%** | **0.074** |
     """
     _checks.instance("comparison", comparison, Comparison)
-    found = {(*_key(s), s.task, s.demonstrations): s for s in comparison.all_summaries()}
+    found: dict[tuple[Any, ...], Summary] = {
+        (*_key(s), s.task, s.demonstrations): s for s in comparison.all_summaries()
+    }
     wanted = list(dict.fromkeys(_key(s) for s in comparison.summaries())) if rows is None else list(rows)
     levels = sorted({s.demonstrations for s in found.values() if not s.reference} or {EXACT}, key=level_key)
     shown = list(dict.fromkeys((levels[(len(levels) - 1) // 2], levels[-1])))
@@ -106,7 +109,7 @@ def _level(level: int | str) -> str:
     return "exact" if level == EXACT else f"{level} demos"
 
 
-def _at(found: dict[tuple[object, ...], Summary], row: Row, task: str, level: int | str) -> Summary | None:
+def _at(found: dict[tuple[Any, ...], Summary], row: Row, task: str, level: int | str) -> Summary | None:
     """Return a row's means on a task; reference rows do not depend on the level."""
     here = found.get((*row, task, level)) or found.get((*row, task, EXACT))
     return here if here is None or here.reference or here.demonstrations == level else None
