@@ -18,7 +18,7 @@ import math
 import os
 import time
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +222,7 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
 
 
 def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
-    instance = task.make(cell.seed)
+    instance = _made(task, cell.seed)
     lesson = _lesson(instance, _shown(instance, cell), cell.alpha, iterations, runs, _seed(*asdict(cell).values()))
     _warm_up(method)
     described: dict[str, Any] = {
@@ -264,6 +264,12 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
         policies=policies,
         cost=None if learned is None else learned.cost,
     )
+
+
+@lru_cache(maxsize=64)
+def _made(task: Task, seed: int) -> Instance:
+    """Return the instance of a task for a seed; a process makes it once for all methods."""
+    return task.make(seed)
 
 
 def _lesson(
