@@ -230,6 +230,12 @@ def calls() -> dict[str, Call]:
             lambda demonstrations: rlfd_gym.occupancy_from_demonstrations(demonstrations, mdp),
             demonstrations=arg(occupancy, bad.occupancy_or_demonstrations),
         ),
+        "rlfd_gym.experts.occupancy_from_states": at(
+            experts.occupancy_from_states,
+            {"name": "only words in errors"},
+            states=arg(mdp.sum_by_state(occupancy), bad.numbers),
+            mdp=mdp_,
+        ),
         "rlfd_gym.occupancy_noise": at(
             rlfd_gym.occupancy_noise,
             demonstrations=shown,

@@ -8,6 +8,7 @@ from rlfd_gym.experts.made_up import Walk, demonstrate, noisy_expert
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.sampled import SampledExpert
 from rlfd_gym.experts.scale import CostScale
+from rlfd_gym.experts.states import occupancy_from_states
 from rlfd_gym.experts.variation import ActionVariation, action_variation
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "demonstrate",
     "noisy_expert",
     "occupancy_from_demonstrations",
+    "occupancy_from_states",
     "occupancy_noise",
     "read_demonstrations",
     "to_minari",

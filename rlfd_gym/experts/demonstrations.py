@@ -43,6 +43,7 @@ from rlfd_gym._warnings import warn
 from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.experts.reading import Demonstrations as Demonstrations  # found here as well
 from rlfd_gym.experts.reading import read_demonstrations as read_demonstrations
+from rlfd_gym.experts.states import is_over_states, occupancy_from_states
 from rlfd_gym.mdp.occupancy import occupancy_of, occupancy_of_table, policy_chain, policy_of, solve_discounted
 from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.mdp.tables import TabularMDP
@@ -71,7 +72,8 @@ def occupancy_from_demonstrations(
             loaded dataset, also a plain one of HuggingFace's) or of Minari's episodes; imitation's
             `Transitions` or `TransitionsMinimal`, or an iterable of batches with "obs" and "acts",
             such as a data loader, see `rlfd_gym.experts.reading`; or an occupancy, as an array over
-            pairs or a table over states × actions.
+            pairs, a table over states × actions, or, as for MCEIRL, an array over states, see
+            `rlfd_gym.experts.states`.
         mdp: the environment's tables.
         discounting: of the count. "trajectory" weighs step t by (1-γ)γᵗ; transitions have times only
             in their order, with "next_obs" and "dones". "none" counts every transition once. This
@@ -98,6 +100,8 @@ def occupancy_from_demonstrations(
     how: dict[str, Any] = {"discounting": discounting, "estimator": estimator, "prior": prior}
     _check_how(**how)
     if isinstance(demonstrations, np.ndarray):
+        if is_over_states(demonstrations, mdp):
+            return occupancy_from_states(demonstrations, mdp, name="demonstrations")
         return occupancy_of_table(mdp, demonstrations, "demonstrations")
     read = read_demonstrations(demonstrations)
     if estimator == "policy" and discounting == "none":

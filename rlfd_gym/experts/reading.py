@@ -34,7 +34,7 @@ MOST_TRANSITIONS = 1_000_000  # of what does not say its length
 COLUMNS = ("obs", "acts", "next_obs", "dones")  # of transitions; the last two may be missing
 KINDS = (
     "trajectories (with obs, acts and terminal), transitions (with obs and acts), batches (mappings with 'obs' and "
-    "'acts'), or an occupancy array over pairs or states × actions"
+    "'acts'), or an occupancy array over pairs, states × actions or states"
 )
 
 

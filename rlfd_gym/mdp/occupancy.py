@@ -135,8 +135,8 @@ def occupancy_of_table(mdp: TabularMDP, values: ArrayLike, name: str) -> FloatAr
     elif array.shape == (mdp.n_states,) != (mdp.n_pairs,):
         raise ValueError(
             f"{name} has shape {array.shape}, an occupancy over states, as MCEIRL takes; what was done there is "
-            "missing: pass trajectories, or a table over states × actions that sums to 1, such as "
-            "occupancy[:, None] / occupancy.sum() * policy for a discounted occupancy"
+            "missing: pass a table over states × actions that sums to 1, such as occupancy[:, None] / occupancy.sum() "
+            "* policy for a discounted occupancy, or what rlfd_gym.experts.occupancy_from_states infers"
         )
     return _checks.distribution(name, array, mdp.n_pairs, "feasible state-action pair (mdp.n_pairs)")
 

@@ -25,6 +25,7 @@ from rlfd_gym.experts.demonstrations import (
 from rlfd_gym.experts.noise import occupancy_noise
 from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.experts.sampled import SampledExpert, sampled_expert
+from rlfd_gym.experts.states import is_over_states
 from rlfd_gym.experts.variation import action_variation
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
@@ -61,6 +62,8 @@ def read_expert(
     if isinstance(demonstrations, np.ndarray):
         if model.mdp is None:
             raise ValueError("demonstrations: an occupancy has no next states, which env without tables needs")
+        if is_over_states(demonstrations, model.mdp):
+            logger.info("demonstrations are an occupancy over states: the actions are inferred from where they lead")
         return None, occupancy_from_demonstrations(demonstrations, model.mdp), None
     read = model.as_executed(read_demonstrations(demonstrations))
     if settings.estimator == "policy" and settings.discounting == "none" and model.mdp is not None:

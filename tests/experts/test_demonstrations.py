@@ -12,6 +12,7 @@ from rlfd_gym import TabularMDP, demonstrate
 from rlfd_gym import occupancy_from_demonstrations as estimated
 from rlfd_gym.experts.demonstrations import absorbing_states, read_demonstrations
 from rlfd_gym.experts.sampled import sampled_expert
+from rlfd_gym.experts.states import occupancy_from_states
 
 occupancy_from_demonstrations = partial(estimated, estimator="count")  # most of these tests are about the count
 pytestmark = pytest.mark.filterwarnings("ignore:demonstrations end early")
@@ -191,12 +192,12 @@ def test_an_occupancy_is_taken_as_it_is():
         occupancy_from_demonstrations(np.full(4, 0.25), mdp)
 
 
-def test_an_occupancy_over_states_alone_is_refused_with_what_is_missing():
+def test_an_array_over_states_is_an_occupancy_whose_actions_are_inferred():
     mdp = make_mdp(3, n_states=5, n_actions=2, discount=0.8)
     policy = random_policy(mdp, 4)
     states = mdp.sum_by_state(mdp.occupancy_of(policy)) / (1 - mdp.discount)  # expected visits, as MCEIRL has them
-    with pytest.raises(ValueError, match=r"has shape \(5,\), an occupancy over states.*what was done there is missing"):
-        occupancy_from_demonstrations(states, mdp)
+    inferred = occupancy_from_demonstrations(states, mdp)
+    np.testing.assert_array_equal(inferred, occupancy_from_states(states, mdp))
     table = states[:, None] / states.sum() * mdp.table(policy, 0.0)
     np.testing.assert_allclose(occupancy_from_demonstrations(table, mdp), mdp.occupancy_of(policy), atol=1e-12)
     lonely = TabularMDP([[0, 1], [1, 0]], [0, 1], [0, 0], initial=None, discount=0.5)  # one action: states are pairs

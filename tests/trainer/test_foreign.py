@@ -188,6 +188,16 @@ def mce_irl_by_position(kind, scene, log, **more):
     return trainer
 
 
+def mce_irl_of_states(kind, scene, log, **more):
+    from imitation.algorithms.mce_irl import mce_occupancy_measures
+
+    env = cliff()
+    visits = mce_occupancy_measures(env, discount=0.9)[1]  # over states, cut at the horizon
+    trainer = kind(visits, env, linear_net(env), np.random.default_rng(0), discount=0.9, custom_logger=log, **more)
+    assert trainer.train(5).shape == (env.state_dim,)
+    return trainer
+
+
 def originals():
     from imitation.algorithms.adversarial.airl import AIRL
     from imitation.algorithms.adversarial.gail import GAIL
@@ -212,6 +222,7 @@ CALLS = {
     ),
     "AIRL in full": (adversarial_in_full, "AIRL", {"log_dir", "disc_opt_cls", "gen_train_timesteps", "gen_algo"}),
     "MCEIRL": (mce_irl, "MCEIRL", {"log_interval", "optimizer_kwargs", "linf_eps", "grad_l2_eps"}),
+    "MCEIRL of states": (mce_irl_of_states, "MCEIRL", set()),
     "MCEIRL by position": (mce_irl_by_position, "MCEIRL", {"optimizer_cls", "linf_eps", "log_interval"}),
 }
 
