@@ -8,10 +8,11 @@ r"""Exact solutions of the learning problem for every belief, each with the boun
 | `Prices`, `Hull` | "cutting-planes", or "qp" if one cannot plan from the expert's own start |
 | `Ball` | "multiplier": some problems with the belief `NearPrior` |
 
-**Promises.** "qp" and "lp" close the duality gap to `GAP` max(1, upper). "matrix-free" (see
-`rlfd_gym.solvers.matrix_free`) closes it to 1% of the value of the problem, or to `GAP` if that is
-more. If a promise was not kept, a `RuntimeWarning` names the gap. That happens at a `time_limit`,
-and where γ is so near to one (within 1e-7) that rounding stops every method.
+**Promises.** "matrix-free" (see `rlfd_gym.solvers.matrix_free`) closes the duality gap to 1% of the
+part of the value that can change. "qp" and "lp" close it to 1e-6, relative to that part where it
+exceeds one, and to 1% of it where that is less. `rlfd_gym.solvers.incumbent` says what can change.
+If a promise was not kept, a `RuntimeWarning` names the gap. That happens at a `time_limit`, and
+where γ is so near to one (within 1e-7) that rounding stops every method.
 
 **The policy** is that of the occupancy. In states without mass, up to the gap that was promised, it
 takes the actions that are optimal for the learned cost; see `rlfd_gym.mdp.reading`.
@@ -19,9 +20,10 @@ takes the actions that are optimal for the learned cost; see `rlfd_gym.mdp.readi
 **"auto"** predicts the work of the factorisation from the transitions: k² multiplications for a
 pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee order, a
 crude bound on the fill-in. Grids fill in little; random graphs with a few thousand states are
-nearly dense. If the prediction is a matter of seconds and there are at most `QP_PAIRS` pairs, the
-program is solved. Otherwise the quick part of the matrix-free method is tried. If that stalls, the
-program is solved if it is affordable, and the slow part of the matrix-free method is used if not.
+nearly dense. If the prediction is a matter of seconds and there are at most `QP_PAIRS` pairs
+(`LP_PAIRS` with intervals), the program is solved. Otherwise the matrix-free method is used, whose
+own parts choose by the work that they have done. If the one chosen does not keep its promise, the
+other continues where that is affordable, and `method` names both.
 
 **α = 0.** The lower bound of μ is -‖μ_E - μ‖₁ - ‖Tγ(μ_E - μ)‖₁, so μ = μ_E is the only optimal
 occupancy, and every cost under which the expert is optimal is as good as another: all have the
@@ -54,7 +56,6 @@ from rlfd_gym.problem.protocol import Point
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers import ball, lp, matrix_free, prices, qp
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate, to_a_percent, to_rounding
-from rlfd_gym.solvers.interior_point import interior_point
 
 METHODS = {
     "NearPrior with norm l2": ("auto", "qp", "matrix-free"),
@@ -67,7 +68,7 @@ METHODS = {
 QP_PAIRS = 100_000
 LP_PAIRS = 20_000  # with intervals: up to here a linear program takes seconds on a grid
 QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20 that a solve needs
-AFFORDABLE_WORK = 1e10  # a minute or two
+AFFORDABLE_WORK = 1e10  # a minute or two: where the matrix-free method fails
 
 
 def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float | None = None) -> Solution:
@@ -154,10 +155,10 @@ def _solve_few(
 ) -> tuple[Point, str, int, Promise]:
     """Solve a problem whose cost depends on a few numbers."""
     quick = problem.n_pairs <= QP_PAIRS
-    promise = to_rounding if quick else to_a_percent
+    promise = (to_rounding if quick else to_a_percent)(problem)
     if method == "qp" or (method == "auto" and quick and not prices.has_start(problem)):
         point, steps = prices.one_program(problem, belief, deadline)
-        return point, "qp", steps, to_rounding
+        return point, "qp", steps, to_rounding(problem)
     point, count = prices.cutting_planes(problem, belief, promise, deadline)
     return point, "cutting planes", count, promise
 
@@ -168,39 +169,32 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
     Returns the name of what was used, its number of iterations and its promise.
     """
     problem = best.problem
+    rounding, percent = to_rounding(problem), to_a_percent(problem)
     if isinstance(problem.belief, Ball):
-        promise = to_rounding if problem.n_pairs <= QP_PAIRS else to_a_percent
+        promise = rounding if problem.n_pairs <= QP_PAIRS else percent
         return "multiplier", ball.improve(best, problem.belief, promise, _solve_near), promise
-    if isinstance(problem.belief, Intervals):
-        if method == "lp" or (method == "auto" and problem.n_pairs <= LP_PAIRS):
-            return "lp", lp.improve(best), to_rounding
-        products = matrix_free.improve(best, to_a_percent)
-        if method == "auto" and problem.n_pairs <= QP_PAIRS and not (best.keeps(to_a_percent) or best.out_of_time()):
-            return "lp", lp.improve(best), to_rounding
-        return "matrix-free", products, to_a_percent
     if problem.regulariser == "l1" and (method == "lp" or problem.alpha > 0):
-        return "lp", lp.improve(best), to_rounding
-    if method == "qp":
-        return "qp", qp.improve(best), to_rounding
+        return "lp", lp.improve(best), rounding
+    if method in ("qp", "lp"):
+        return method, (qp if method == "qp" else lp).improve(best), rounding
     work = math.inf if method == "matrix-free" else qp.factorisation_work(problem.mdp)
-    quick = problem.mdp.n_pairs <= QP_PAIRS and work <= QUICK_WORK
-    if problem.alpha == 0 and not quick:
+    if isinstance(problem.belief, Intervals):
+        name, program, most = "lp", lp.improve, LP_PAIRS
+    else:
+        name, program, most = "qp", qp.improve, QP_PAIRS
+    quick = problem.n_pairs <= most and work <= QUICK_WORK
+    if name == "qp" and problem.alpha == 0 and not quick:
         imitate(best)
-        return "closed form", 0, to_a_percent
-    if method == "matrix-free":
-        return method, matrix_free.improve(best, to_a_percent), to_a_percent
+        return "closed form", 0, percent
     if quick:
-        iterations = qp.improve(best)
-        if best.keeps(to_rounding) or problem.alpha == 0 or best.out_of_time():
-            return "qp", iterations, to_rounding
-        return "qp, then matrix-free", iterations + matrix_free.improve(best, to_rounding), to_rounding
-    # "auto" on a large problem: the quick part first, then the program or the slow part.
-    products = matrix_free.newton(best, to_a_percent)
-    if best.keeps(to_a_percent) or best.out_of_time():
-        return "matrix-free", products, to_a_percent
-    if work <= AFFORDABLE_WORK:
-        return "qp", qp.improve(best), to_rounding
-    return "matrix-free", products + interior_point(best, to_a_percent), to_a_percent
+        iterations = program(best)
+        if best.keeps(rounding) or (name == "qp" and problem.alpha == 0) or best.out_of_time():
+            return name, iterations, rounding
+        return f"{name}, then matrix-free", iterations + matrix_free.improve(best, rounding), rounding
+    products = matrix_free.improve(best, percent)
+    if work > AFFORDABLE_WORK or problem.n_pairs > QP_PAIRS or best.keeps(percent) or best.out_of_time():
+        return "matrix-free", products, percent
+    return f"matrix-free, then {name}", products + program(best), percent
 
 
 def _solve_near(problem: RLfDProblem, deadline: float) -> Incumbent:

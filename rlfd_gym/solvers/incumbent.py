@@ -4,6 +4,18 @@ Whatever a method proposes is brought into the boxes and the simplex, and judged
 of `RLfDProblem.bounds` hold for every point of these sets, so no method has to be trusted. `upper`
 depends only on the cost and the value, `lower` only on the occupancy, so the best of each are kept
 separately.
+
+**What is promised** is said here, in one place. The value of a problem has a part that nothing can
+change: if the prior is outside the box, every cost in the box pays at least the penalty of the
+prior clipped to the box. And the rest has a largest possible size, its *range*: a constant cost
+explains every expert, so the value is at most the penalty of the constant cost nearest to the
+prior. A gap means something only in comparison with the rest, v = value - constant part ≤ range:
+
+    to a per cent     1% of v, or 1e-6 if that is more, but not more than 1e-4 of the range
+    to rounding       1e-6 max(1, v), or what "to a per cent" asks for if that is less
+
+So 1e-6 is not an excuse where αn is so small that the whole range is hardly more. Neither asks for
+more than the accuracy of the programs (`ROUNDING`).
 """
 
 from __future__ import annotations
@@ -16,24 +28,49 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.mdp.occupancy import occupancy_of, policy_of
 from rlfd_gym.problem.problem import RLfDProblem
 
 GAP = 1e-6  # the duality gap that the programs promise, for a value up to one
-PERCENT = 0.01  # the duality gap that the matrix-free method promises, as a share of the value
+PERCENT = 0.01  # the duality gap that the matrix-free methods promise, as a share of what can change
+
+SHARE = 1e-4  # of the range of the value, which no promise exceeds where the value is nearly 0
+ROUNDING = 1e-10  # for a value up to one: the accuracy of PIQP and HiGHS, below which no gap is asked for
 
 Promise = Callable[[float, float], float]
 """A function from (upper, lower) to the largest duality gap that keeps the promise."""
 
 
-def to_rounding(upper: float, lower: float) -> float:
-    """Return the promise of the programs: `GAP`, relative to the value where that exceeds one."""
-    return GAP * max(1.0, upper)
+def to_a_percent(problem: RLfDProblem) -> Promise:
+    """Return the promise of the matrix-free methods: 1% of the part of the value that can change."""
+    constant, widest = _changeable(problem)
+    least = min(GAP, SHARE * widest)
+
+    def promise(upper: float, lower: float) -> float:
+        return max(PERCENT * (lower - constant), least, ROUNDING * max(1.0, upper))
+
+    return promise
 
 
-def to_a_percent(upper: float, lower: float) -> float:
-    """Return the promise of the matrix-free method: 1% of the value, or `GAP` if that is more."""
-    return max(GAP, PERCENT * lower)
+def to_rounding(problem: RLfDProblem) -> Promise:
+    """Return the promise of the programs: `GAP`, or 1% of what can change if that is less."""
+    constant, percent = _changeable(problem)[0], to_a_percent(problem)
+
+    def promise(upper: float, lower: float) -> float:
+        return min(GAP * max(1.0, upper - constant), percent(upper, lower))
+
+    return promise
+
+
+def _changeable(problem: RLfDProblem) -> tuple[float, float]:
+    """Return the part of the value that no cost changes, and the range of the rest."""
+    belief = problem.belief
+    if not isinstance(belief, NearPrior) or belief.alpha == 0:
+        return 0.0, np.inf
+    constant = belief.penalty(np.clip(belief.prior, -1.0, 1.0))
+    middle = np.full(problem.n_pairs, np.clip(belief.prior.mean(), -1.0, 1.0))
+    return constant, belief.penalty(middle) - constant
 
 
 @dataclass

@@ -29,35 +29,42 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import Incumbent, Promise
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
+from rlfd_gym.solvers.normal_equations import NormalEquations
 
 MAX_STEPS = 100  # usually half of them are not needed
-MAX_PRODUCTS = 3_000  # conjugate gradient iterations in one Newton step
 LEAST_WIDTH = 1e-6  # of an interval, for the interior point method: what it finds is clipped when it is judged
-PORTION = 20_000_000  # entries of the tables that are passed between two looks at the clock
+PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
+WORTH_REPAIRING = 3.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
+NEAR = 5.0  # the largest room at the start, in units of 1/(αn)
 BOUNDARY = 0.99  # the share of the way to the boundary that an interior point step may go
 
 
-def interior_point(best: Incumbent, promise: Promise) -> int:
+def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations | None = None) -> int:
     """Improve `best` by interior point steps until it keeps the promise or they stall.
 
-    Returns the number of products with Tγ D Tγᵀ.
+    `equations` are those that another method has solved before. Returns the number of products with Tγ D Tγᵀ.
     """
     problem = best.problem
     mdp, floor = problem.mdp, floor_of(problem)
+    equations = equations or NormalEquations(best)
     point = _start(problem, best)
     products = 0
     for _ in range(MAX_STEPS):
-        best.offer(np.maximum(cost_of_value(mdp, point.value), floor), point.value - point.centre, point.multipliers[0])
+        cost, value, mu = np.maximum(cost_of_value(mdp, point.value), floor), point.value - point.centre, point.multipliers[0]
+        best.offer(cost, value, mu)
         if best.keeps(promise) or best.out_of_time():
             break
-        system = _System(best, point)
+        system = _System(problem, point, equations)
         left = system.complementarity
         if not (left > 0.0 and system.ridge.any()):
             break  # the numbers have become too small to divide by
-        accuracy = 0.1 * min(1.0, left)
+        if left <= WORTH_REPAIRING * best.gap:
+            best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 1e-14)))
+            if best.keeps(promise):
+                break
         # The predictor aims at no complementarity at all.
-        step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), accuracy)
+        step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), PREDICTED * min(1.0, left))
         products += count
         length = step.longest(system)
         reached = sum(
@@ -66,7 +73,7 @@ def interior_point(best: Incumbent, promise: Promise) -> int:
         # The corrector centres by how far the predictor came, and allows for second-order terms.
         centring = left / system.size * (reached / left) ** 3
         targets = [centring - s * m - ds * dm for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)]
-        step, count = system.step(targets, step.value, accuracy)
+        step, count = system.step(targets, step.value, CORRECTED * min(1.0, left))
         products += count
         length = step.longest(system)
         if not length >= 1e-4:
@@ -118,11 +125,10 @@ class _Point:
 class _System:
     """The linear system of a Newton step at a point."""
 
-    def __init__(self, best: Incumbent, point: _Point) -> None:
-        problem = best.problem
+    def __init__(self, problem: RLfDProblem, point: _Point, equations: NormalEquations) -> None:
         mdp, a = problem.mdp, 2 * problem.alpha
         spread = point.value - point.centre
-        self.best, self.mdp = best, mdp
+        self.mdp, self.equations = mdp, equations
         low_end, high_end = _widened(problem)
         slacks = [point.slack, point.cost - low_end, high_end - point.cost, 1 + spread, 1 - spread]
         self.pairs = list(zip(slacks, point.multipliers, strict=True))
@@ -136,6 +142,8 @@ class _System:
         self.bend = a + low / slacks[1] + high / slacks[2]
         self.weights = 1 / (point.slack / mu + 1 / self.bend)
         self.ridge = under / slacks[3] + over / slacks[4]
+        total = float(self.ridge.sum())
+        equations.at(self.weights, self.ridge, 1 / total if total > 0 else 0.0)
 
     def step(self, targets: list[FloatArray], guess: FloatArray, accuracy: float) -> tuple[_Point, int]:
         """Return the step that adds its target to each slack times multiplier, to first order.
@@ -153,7 +161,7 @@ class _System:
         total, excess = float(self.ridge.sum()), float(push.sum()) - self.centre_residual
         rhs = self.value_residual - flow_of(mdp, self.weights * pull) + push - self.ridge * (excess / total)
         value = guess.copy()
-        products = conjugate_gradients(self.best, self.weights, self.ridge, 1 / total, rhs, value, accuracy)
+        products = self.equations.solve(rhs, value, accuracy)
         # Back from dv to dt, dμ, dc and the other multipliers.
         centre = (float(self.ridge @ value) - excess) / total
         z = cost_of_value(mdp, value)
@@ -190,35 +198,6 @@ def floor_of(problem: RLfDProblem) -> FloatArray:
     return problem.prior - problem.expert / (2 * problem.alpha)
 
 
-def conjugate_gradients(
-    best: Incumbent,
-    weights: FloatArray,
-    ridge: FloatArray,
-    share: float,
-    rhs: FloatArray,
-    x: FloatArray,
-    goal: float,
-) -> int:
-    """Solve (T D Tᵀ + diag r - share r rᵀ) x = rhs in place; see `_newton.conjugate_gradients`.
-
-    The products are made in portions of a fraction of a second, so that Ctrl-C and the deadline
-    are seen in between. Returns their number.
-    """
-    from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
-
-    mdp, p = best.problem.mdp, best.problem.mdp.transitions
-    matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, weights, ridge, share)
-    run = _newton.begin(*matrix, rhs, x)
-    portion, products = 1 + PORTION // (p.nnz + mdp.n_pairs), 0
-    while products < MAX_PRODUCTS and not best.out_of_time():
-        limit = min(portion, MAX_PRODUCTS - products)
-        made = _newton.advance(*matrix, x, goal, limit, *run)
-        products += made
-        if made < limit:
-            break
-    return products
-
-
 def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     """Return a point well inside, near the best one known.
 
@@ -227,7 +206,10 @@ def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     """
     mdp, n = problem.mdp, problem.mdp.n_pairs
     low, high = _widened(problem)
+    # Costs that differ by 1/(αn) move μ by its own size: far more room would lead far from the central path.
     room = float(np.clip(best.gap, 1e-3, 0.1))
+    if problem.alpha > 0:
+        room = min(room, NEAR / (problem.alpha * n))
     middle = 0.5 * (low + high)
     cost, value = middle + (1 - room) * (best.cost - middle), (1 - room) * best.value
     slack = cost - cost_of_value(mdp, value)

@@ -36,7 +36,7 @@ from rlfd_gym._errors import SolverError
 from rlfd_gym._programs import OutOfTime, solve_lp
 from rlfd_gym.beliefs import Intervals, NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import GAP, Incumbent, imitate, polish
+from rlfd_gym.solvers.incumbent import Incumbent, imitate, polish, to_rounding
 
 AT_PRIOR = 1e-9  # a cost this near to the prior is set to it: ten times the tolerance
 TOLERANCE = 1e-10  # the smallest that HiGHS accepts
@@ -56,7 +56,7 @@ def improve(best: Incumbent) -> int:
         iterations = 0
     else:
         best.offer(cost, np.clip(value, -1.0, 1.0), mu)
-    if best.gap > GAP:
+    if not best.keeps(to_rounding(best.problem)):
         polish(best)
     return iterations
 

@@ -48,7 +48,8 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.forward import value_iteration
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
-from rlfd_gym.solvers.interior_point import conjugate_gradients, ends_of, floor_of, interior_point
+from rlfd_gym.solvers.interior_point import ends_of, floor_of, interior_point
+from rlfd_gym.solvers.normal_equations import NormalEquations
 
 PATIENCE = 8  # proximal Newton steps in which the gap has to halve
 MAX_STEPS = 100  # usually half of them are not needed
@@ -59,20 +60,21 @@ def improve(best: Incumbent, promise: Promise) -> int:
 
     Returns the number of products with Tγ D Tγᵀ.
     """
-    products = newton(best, promise)
-    if not best.keeps(promise):
-        products += interior_point(best, promise)
+    equations = NormalEquations(best)
+    products = newton(best, promise, equations)
+    if not (best.keeps(promise) or best.out_of_time()):
+        products += interior_point(best, promise, equations)
     return products
 
 
-def newton(best: Incumbent, promise: Promise) -> int:
+def newton(best: Incumbent, promise: Promise, equations: NormalEquations | None = None) -> int:
     """Improve `best` by proximal Newton steps until it keeps the promise or they stall.
 
     Returns the number of products with Tγ D Tγᵀ.
     """
     from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
-    problem = best.problem
+    problem, equations = best.problem, equations or NormalEquations(best)
     mdp, expert, prior, a = problem.mdp, problem.expert, problem.prior, 2 * problem.alpha
     low, high = ends_of(problem)
     matrix = (mdp.transitions.data, mdp.transitions.indices, mdp.transitions.indptr, mdp.state_starts, mdp.discount)
@@ -116,7 +118,8 @@ def newton(best: Incumbent, promise: Promise) -> int:
         _newton.wake_idle_states(mdp.state_starts, raw, slopes, a * tau / (a + tau) if a > 0 else tau)
         ridge = damping * _newton.normal_diagonal(*matrix, slopes)
         step, forcing = np.zeros(mdp.n_states), min(0.3, max(residual, 1e-3))
-        products += conjugate_gradients(best, slopes, ridge, 0.0, gradient, step, forcing * residual)
+        equations.at(slopes, ridge, 0.0)
+        products += equations.solve(gradient, step, forcing * residual)
         # The line search, and the damping by its length.
         z_step = cost_of_value(mdp, step)
         length = _newton.line_search(z, z_step, float(target @ step), anchor, expert, prior, low, high, a, tau)

@@ -25,7 +25,7 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym._programs import OutOfTime, solve_qp
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import GAP, Incumbent, imitate, polish
+from rlfd_gym.solvers.incumbent import GAP, Incumbent, imitate, polish, to_rounding
 
 PREDICTABLE_WORK = 1e8  # above, the prediction of the work would itself take seconds and gigabytes
 
@@ -52,7 +52,7 @@ def improve(best: Incumbent) -> int:
         best.offer(cost, value, mu)
     if np.isinf(best.gap):
         imitate(best)
-    if best.gap > GAP:
+    if not best.keeps(to_rounding(best.problem)):
         polish(best)
     return iterations
 

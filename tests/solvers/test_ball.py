@@ -19,7 +19,7 @@ def test_the_bounds_enclose_the_optimum_of_a_dense_program(block):
         problem = believed_problem("ball", seed)
         solution = solve_exact(problem)
         assert solution.lower - 1e-8 <= believed_optimum(problem) <= solution.upper + 1e-8
-        assert solution.duality_gap <= to_rounding(solution.upper, solution.lower)
+        assert solution.duality_gap <= to_rounding(problem)(solution.upper, solution.lower)
         bounds = problem.bounds(solution.cost, solution.value, solution.occupancy)
         assert bounds == (solution.upper, solution.lower)
 

@@ -126,7 +126,7 @@ def test_auto_continues_with_the_other_method_where_the_first_stalls(monkeypatch
     monkeypatch.setattr(matrix_free, "PATIENCE", 1)  # hardly any patience: the quick part gives up
     for part in (matrix_free, interior_point):
         monkeypatch.setattr(part, "MAX_STEPS", 1)
-    assert solve_exact(problem).method == "exact: qp"
+    assert solve_exact(problem).method == "exact: matrix-free, then qp"
     monkeypatch.undo()
     monkeypatch.setattr(qp, "io_al", lambda p, **_: (p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
     solution = solve_exact(problem)  # the program is solved by somebody useless
@@ -258,7 +258,7 @@ def test_a_discount_next_to_one_ends_with_bounds_and_a_warning(
         belief = far(scale * random_cost(mdp, seed + 2), alpha, regulariser)
         problem = RLfDProblem(mdp, expert / expert.sum(), belief=belief)
         solution = solve_exact(problem, method)
-    promise = to_a_percent if solution.method == "exact: matrix-free" else to_rounding
+    promise = (to_rounding if solution.method in ("exact: qp", "exact: lp") else to_a_percent)(problem)
     kept = solution.duality_gap <= promise(solution.upper, solution.lower)
     assert kept != any("as promised" in str(warning.message) for warning in caught)
     assert np.isfinite([solution.upper, solution.lower]).all()

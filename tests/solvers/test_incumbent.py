@@ -9,6 +9,7 @@ from hypothesis import given
 from strategies import problems, random_point, seeds
 
 from rlfd_gym import RLfDProblem, solve_exact
+from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers.incumbent import Incumbent, polish, repaired, to_a_percent, to_rounding
 
@@ -48,13 +49,34 @@ def test_points_are_brought_into_their_sets_and_large_values_are_shifted_first()
 
 def test_promises_are_kept_by_gaps_that_are_small_enough():
     best = Incumbent(one_state())
+    percent, rounding = to_a_percent(best.problem), to_rounding(best.problem)
     best.upper, best.lower = 10.0, 10.0 - 5e-6
-    assert best.keeps(to_rounding)  # 1e-6 of a value of 10
+    assert best.keeps(rounding)  # 1e-6 of a value of 10
     best.lower = 9.99
-    assert best.keeps(to_a_percent)
-    assert not best.keeps(to_rounding)
+    assert best.keeps(percent)
+    assert not best.keeps(rounding)
     best.lower = 9.0
-    assert not best.keeps(to_a_percent)
+    assert not best.keeps(percent)
+
+
+def test_a_prior_outside_the_box_makes_no_promise_easier():
+    inside = one_state(alpha=1.0)
+    outside = inside.with_belief(NearPrior(inside.prior + 3.0, 1.0, outside_box=True))
+    constant = outside.penalty(np.clip(outside.prior, -1.0, 1.0))
+    assert constant > 1.0
+    assert to_a_percent(outside)(constant + 0.5, constant + 0.5) == pytest.approx(0.005)
+    assert to_rounding(outside)(constant + 0.5, constant + 0.5) == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize("promise", [to_a_percent, to_rounding])
+def test_the_absolute_part_of_a_promise_is_small_for_the_range_of_the_value(promise):
+    problem = examples.inventory(alpha=1e-8)
+    constant = np.full(problem.n_pairs, problem.prior.mean())
+    most = problem.penalty(constant)  # under a constant cost every expert is optimal
+    assert most < 1e-6
+    assert promise(problem)(0.0, 0.0) <= 1e-4 * most * (1 + 1e-9)
+    assert promise(problem.with_alpha(1.0))(0.0, 0.0) == 1e-6
+    assert promise(problem.with_alpha(0.0))(0.0, 0.0) == 1e-6  # nothing can change: any gap is rounding
 
 
 @given(problems(), seeds)

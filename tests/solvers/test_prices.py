@@ -20,7 +20,7 @@ def assert_encloses(problem: RLfDProblem, method: str, optimum: float) -> None:
     solution = solve_exact(problem, method)  # a promise that is not kept is a warning, and so an error
     rounding = 1e-8 * max(1.0, problem.belief.largest)
     assert solution.lower - rounding <= optimum <= solution.upper + rounding
-    assert solution.duality_gap <= to_rounding(solution.upper, solution.lower)
+    assert solution.duality_gap <= to_rounding(problem)(solution.upper, solution.lower)
     assert problem.bounds(solution.mixture, solution.value, solution.occupancy) == (solution.upper, solution.lower)
 
 

@@ -1,0 +1,216 @@
+r"""Solve the linear systems of the matrix-free methods, by the means that each system needs.
+
+Every step of the methods solves a system over the states,
+
+    (Tγ D Tγᵀ + diag r - share r rᵀ) x = b,
+
+where D ≥ 0 and r ≥ 0 change from step to step, and `share` is 0 or 1/Σr. On chains that mix slowly
+its condition is about 1/(1-γ)², far too much for plain conjugate gradients. Three things help:
+
+* **Products** over the pairs, in conjugate gradients preconditioned by the diagonal. Random graphs
+  mix quickly, so that few products are needed.
+* **Algebraic multigrid** (smoothed aggregation, by `pyamg`) as the preconditioner. It needs the
+  matrix itself. If transitions lead to near states only, as on a grid or between queues, the matrix
+  has about as many entries as the tables; otherwise it would be nearly dense, and is not formed.
+  The constant vector, for which Tγᵀ1 = 1 is exactly known, is what the coarse levels keep.
+* **A sparse factorisation** (SuperLU) of the same matrix. It costs about w³ multiplications, where
+  w is the largest number of states at the same distance from some state: nothing on a chain,
+  seconds on a grid with a million pairs, far too much on three queues.
+
+Each is tried once the work done by the one before exceeds what preparing it costs. From then on it
+is used for all systems, because their condition becomes worse from step to step. All work is
+counted in passes over the entries of the matrix, not in seconds, so the answers do not depend on
+what else the machine does. The costs in these units were measured on grids, chains and queues with
+10⁴ to 10⁶ pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.tables import TabularMDP
+from rlfd_gym.solvers.incumbent import Incumbent
+
+MAX_PRODUCTS = 3_000  # conjugate gradient iterations for one system
+MAX_REFINEMENTS = 20  # the same, with a factorisation
+PORTION = 20_000_000  # entries of the tables that are passed between two looks at the clock
+LOCAL = 3.0  # the matrix is formed if it has at most so many times the entries of the tables
+LONG_ROW = 12  # next states of a pair: with more on average the matrix is not even looked at
+SAMPLE = 300  # states that are looked at to predict the entries of the matrix
+# What each of the means takes, in passes over the entries of the matrix.
+PRODUCT = 2.0  # a product over the pairs
+MULTIGRID, CYCLE = 130.0, 5.0  # to prepare multigrid, and an iteration with it
+FACTORISATION = 100.0  # one without fill-in
+WIDEST = 1_500  # states at the same distance, beyond which the matrix is not factorised
+
+Preconditioner = Callable[[FloatArray], FloatArray]
+
+
+class NormalEquations:
+    """The systems of one problem, with what was learned about which means they need."""
+
+    def __init__(self, best: Incumbent) -> None:
+        self.best, self.mdp = best, best.problem.mdp
+        self.means = "products"
+        self.flow: sp.csr_matrix | None = None
+
+    def at(self, weights: FloatArray, ridge: FloatArray, share: float) -> None:
+        """Take the diagonals of D and of the ridge, and the share of the last term."""
+        self.weights, self.ridge, self.share = weights, ridge, share
+        self.matrix: sp.csr_matrix | None = None
+        self.precondition: Preconditioner | None = None
+
+    def solve(self, rhs: FloatArray, x: FloatArray, goal: float) -> int:
+        """Improve x in place until ‖residual‖₁ ≤ goal; return the number of products."""
+        made = 0
+        if self.means == "products":
+            made, done = self._products(rhs, x, goal)
+            if done or self.is_scattered or self.best.out_of_time():
+                return made
+            self.means = "multigrid" if self.factorisation > MULTIGRID else "factorisation"
+        if self.matrix is None:
+            weighted = self.flow @ sp.diags(self.weights) @ self.flow.T
+            self.matrix = sp.csr_matrix(weighted + sp.diags(self.ridge))
+        if self.means == "multigrid":
+            affordable = self.factorisation < np.inf
+            more, done = self._iterate(
+                rhs, x, goal, _multigrid, int(self.factorisation / CYCLE) if affordable else MAX_PRODUCTS
+            )
+            made += more
+            if done or not affordable or self.best.out_of_time():
+                return made
+            self.means, self.precondition = "factorisation", None
+        return made + self._iterate(rhs, x, goal, _factorised, MAX_REFINEMENTS)[0]
+
+    @cached_property
+    def is_scattered(self) -> bool:
+        """Whether Tγ D Tγᵀ would have too many entries to be formed; if not, `flow` is Tγ."""
+        mdp = self.mdp
+        if mdp.transitions.nnz > LONG_ROW * mdp.n_pairs:
+            return True
+        flow = sp.csr_matrix(mdp.flow_matrix())
+        some = np.unique(np.linspace(0, mdp.n_states - 1, SAMPLE).astype(np.int64))
+        touching = flow[some]  # the pairs that start or end in these states, and where else these start and end
+        near = abs(touching) @ mdp.transitions + abs(touching) @ _incidence(mdp)
+        predicted = near.nnz / some.size * mdp.n_states
+        if predicted > LOCAL * (mdp.transitions.nnz + mdp.n_pairs):
+            return True
+        self.flow = flow
+        return False
+
+    @cached_property
+    def factorisation(self) -> float:
+        """What a factorisation takes, in passes over the matrix; infinite if that is too much."""
+        pattern = sp.csr_matrix(abs(self.flow) @ abs(self.flow).T)
+        width = _width(pattern)
+        return FACTORISATION + 2.0 * width**3 / pattern.nnz if width <= WIDEST else np.inf
+
+    def _iterate(
+        self, rhs: FloatArray, x: FloatArray, goal: float, prepare: Callable[[sp.csr_matrix], Preconditioner], limit: int
+    ) -> tuple[int, bool]:
+        """Make conjugate gradient steps, preconditioned by what `prepare` makes of the matrix.
+
+        Returns their number, and whether the goal was reached.
+        """
+        if self.precondition is None:
+            self.precondition = prepare(self.matrix)
+        r = rhs - self._product(x)
+        p, rz = np.zeros_like(x), 1.0
+        for made in range(limit):
+            if np.abs(r).sum() <= goal:
+                return made, True
+            if self.best.out_of_time():
+                return made, False
+            z = self.precondition(r)
+            before, rz = rz, float(r @ z)
+            p = z + (rz / before if made else 0.0) * p
+            ahead = self._product(p)
+            bend = float(p @ ahead)
+            if not (bend > 0.0 and rz > 0.0 and np.isfinite(bend)):
+                return made, False  # rounding has taken over
+            x += rz / bend * p
+            r -= rz / bend * ahead
+        return limit, bool(np.abs(r).sum() <= goal)
+
+    def _product(self, x: FloatArray) -> FloatArray:
+        """Return the system's matrix times x."""
+        return np.asarray(self.matrix @ x - self.share * float(self.ridge @ x) * self.ridge)
+
+    def _products(self, rhs: FloatArray, x: FloatArray, goal: float) -> tuple[int, bool]:
+        """Make conjugate gradient steps by products over the pairs; return as `_iterate` does.
+
+        They are made in portions of a fraction of a second, so that Ctrl-C and the deadline are
+        seen in between. If the matrix can be formed, they end when multigrid would be prepared.
+        """
+        from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
+
+        mdp, p = self.mdp, self.mdp.transitions
+        matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, self.weights, self.ridge, self.share)
+        run = _newton.begin(*matrix, rhs, x)
+        portion, made, limit = 1 + PORTION // (p.nnz + mdp.n_pairs), 0, int(MULTIGRID / PRODUCT)
+        while not self.best.out_of_time():
+            allowed = min(portion, limit - made)
+            more = _newton.advance(*matrix, x, goal, allowed, *run)
+            made += more
+            if more < allowed:
+                return made, True
+            if made == limit:
+                if limit == MAX_PRODUCTS or not self.is_scattered:
+                    break
+                limit = MAX_PRODUCTS
+        return made, False
+
+
+def _incidence(mdp: TabularMDP) -> sp.csr_matrix:
+    """Return the matrix with a one for each pair in the column of its state."""
+    ones, starts = np.ones(mdp.n_pairs), np.arange(mdp.n_pairs + 1)
+    return sp.csr_matrix((ones, mdp.pair_states, starts), shape=mdp.transitions.shape)
+
+
+def _width(pattern: sp.csr_matrix) -> int:
+    """Return the largest number of states at the same distance from a state far out."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order = breadth_first_order(pattern, 0, directed=False, return_predecessors=False)
+    order, before = breadth_first_order(pattern, order[-1], directed=False)
+    place = np.empty(pattern.shape[0], dtype=np.int64)
+    place[order] = np.arange(order.size)
+    parents = place[before[order[1:]]]  # they rise: a level is a run of the order, and its parents are the one before
+    widest, first, end = 1, 0, 1
+    while end < order.size:
+        first, end = end, 1 + int(np.searchsorted(parents, end))
+        widest = max(widest, end - first)
+    return widest
+
+
+def _multigrid(matrix: sp.csr_matrix) -> Preconditioner:
+    """Return a V-cycle of algebraic multigrid.
+
+    Weights by rows, unlike those by the spectral radius, need no random vector.
+    """
+    from pyamg import smoothed_aggregation_solver  # slow to load
+
+    levels = smoothed_aggregation_solver(
+        matrix,
+        B=np.ones((matrix.shape[0], 1)),
+        smooth=("jacobi", {"omega": 4 / 3, "weighting": "local"}),
+        presmoother=("gauss_seidel", {"sweep": "forward"}),
+        postsmoother=("gauss_seidel", {"sweep": "backward"}),
+        improve_candidates=None,
+        max_coarse=500,
+    )
+    return levels.aspreconditioner().matvec
+
+
+def _factorised(matrix: sp.csr_matrix) -> Preconditioner:
+    """Return the solution by a sparse factorisation."""
+    from scipy.sparse.linalg import splu
+
+    options: dict[str, Any] = {"SymmetricMode": True}
+    return splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve
