@@ -13,9 +13,17 @@ and corrector) comes down to one system over the states,
     1/Dᵢ = qᵢ/μᵢ + 1/Eᵢ,     E = a + the curvature of the box on c,
     r = ρ/(1 + v - t) + ω/(1 - v + t).
 
-It is solved by conjugate gradients, to a tenth of the complementarity that is left. The
-number of Newton steps hardly depends on the problem; the number of products grows with 1/(1-γ), so
-discounts of 0.99 and more take long.
+It is solved to a fraction of the complementarity that is left, by `normal_equations`, because its
+condition grows with 1/(1-γ)² and with every step.
+
+**Long steps.** A step is usually shortened by a handful of pairs, one in thousands, whose slack
+q = c - Tγᵀv or occupancy would become negative. These are held up at a tenth of what they had
+(`HELD`), and the other pairs move on. The residuals of the optimality conditions that this leaves
+are on the right-hand side of the next step, as all others are. It saves a third of the steps. They
+are strict again if the complementarity stops falling.
+
+**Repaired points.** The occupancy is also offered with the flow of the expert restored, see
+`rlfd_gym.solvers.matrix_free`, which saves the last and worst conditioned steps.
 
 With `Intervals`, a = 0 and the ends of c are lowᵢ and highᵢ.
 """
@@ -37,6 +45,9 @@ LEAST_WIDTH = 1e-6  # of an interval, for the interior point method: what it fin
 PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
 WORTH_REPAIRING = 3.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
 NEAR = 5.0  # the largest room at the start, in units of 1/(αn)
+PATIENCE = 4  # steps in which the complementarity has to halve
+FEW = 1e-3  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
+HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
 BOUNDARY = 0.99  # the share of the way to the boundary that an interior point step may go
 
 
@@ -49,7 +60,7 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
     mdp, floor = problem.mdp, floor_of(problem)
     equations = equations or NormalEquations(best)
     point = _start(problem, best)
-    products = 0
+    products, few, lefts = 0, FEW, list[float]()
     for _ in range(MAX_STEPS):
         cost, value, mu = np.maximum(cost_of_value(mdp, point.value), floor), point.value - point.centre, point.multipliers[0]
         best.offer(cost, value, mu)
@@ -63,10 +74,14 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
             best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 1e-14)))
             if best.keeps(promise):
                 break
+        # Should holding pairs up lead nowhere, every pair may shorten the steps.
+        lefts.append(left)
+        if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE]:
+            few = 0.0
         # The predictor aims at no complementarity at all.
         step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), PREDICTED * min(1.0, left))
         products += count
-        length = step.longest(system)
+        length = step.longest(system, few)
         reached = sum(
             (s + length * ds) @ (m + length * dm) for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)
         )
@@ -75,7 +90,7 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
         targets = [centring - s * m - ds * dm for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)]
         step, count = system.step(targets, step.value, CORRECTED * min(1.0, left))
         products += count
-        length = step.longest(system)
+        length = step.longest(system, few)
         if not length >= 1e-4:
             break  # rounding, or the inaccuracy of the products, has taken over; `nan` is no length, either
         point = point.moved(step, length)
@@ -102,23 +117,30 @@ class _Point:
         slacks = [self.slack, self.cost, -self.cost, spread, -spread]
         return list(zip(slacks, self.multipliers, strict=True))
 
-    def longest(self, system: _System) -> float:
-        """Return the largest step length that stays inside, at most 1; `nan` if the step is not finite."""
-        rates = [
-            float(np.max(-change / now))
-            for here, there in zip(system.pairs, self.pairs, strict=True)
-            for now, change in zip(here, there, strict=True)
-        ]
+    def longest(self, system: _System, share: float) -> float:
+        """Return the step length at which all but a share of the pairs stay inside, at most 1.
+
+        It is `nan` if the step is not finite.
+        """
+        rates = []
+        for k, (here, there) in enumerate(zip(system.pairs, self.pairs, strict=True)):
+            for now, change in zip(here, there, strict=True):
+                few = int(share * now.size) if k == 0 else 0
+                rates.append(float(np.partition(-change / now, -1 - few)[-1 - few]))
         return float(np.minimum(1.0, BOUNDARY / np.maximum(np.max(rates), 1e-12)))
 
     def moved(self, step: _Point, length: float) -> _Point:
-        """Return the point after a step of the given length."""
+        """Return the point after a step of the given length, with what would leave held up inside."""
+        mu = self.multipliers[0]
         return _Point(
             self.cost + length * step.cost,
             self.value + length * step.value,
             self.centre + length * step.centre,
-            self.slack + length * step.slack,
-            [m + length * dm for m, dm in zip(self.multipliers, step.multipliers, strict=True)],
+            np.maximum(self.slack + length * step.slack, HELD * self.slack),
+            [
+                np.maximum(mu + length * step.multipliers[0], HELD * mu),
+                *(m + length * dm for m, dm in zip(self.multipliers[1:], step.multipliers[1:], strict=True)),
+            ],
         )
 
 
@@ -139,6 +161,8 @@ class _System:
         self.cost_residual = low - high - a * (point.cost - problem.prior) - problem.expert + mu
         self.value_residual = flow_of(mdp, problem.expert - mu) + under - over
         self.centre_residual = float(over.sum() - under.sum())
+        # What is left of the definition of the slack, where it was held up.
+        self.slack_residual = point.cost - cost_of_value(mdp, point.value) - point.slack
         self.bend = a + low / slacks[1] + high / slacks[2]
         self.weights = 1 / (point.slack / mu + 1 / self.bend)
         self.ridge = under / slacks[3] + over / slacks[4]
@@ -155,7 +179,7 @@ class _System:
         (_, mu), (s_low, low), (s_high, high), (s_under, under), (s_over, over) = self.pairs
         t_mu, t_low, t_high, t_under, t_over = targets
         box = t_low / s_low - t_high / s_high + self.cost_residual
-        pull = t_mu / mu - box / self.bend
+        pull = t_mu / mu - box / self.bend - self.slack_residual
         push = t_under / s_under - t_over / s_over
         # (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs, with t eliminated too.
         total, excess = float(self.ridge.sum()), float(push.sum()) - self.centre_residual
@@ -175,7 +199,7 @@ class _System:
             (t_under - under * spread) / s_under,
             (t_over + over * spread) / s_over,
         ]
-        return _Point(cost, value, centre, cost - z, multipliers), products
+        return _Point(cost, value, centre, cost - z + self.slack_residual, multipliers), products
 
 
 def ends_of(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -205,7 +205,7 @@ def _multigrid(matrix: sp.csr_matrix) -> Preconditioner:
         improve_candidates=None,
         max_coarse=500,
     )
-    return levels.aspreconditioner().matvec
+    return cast(Preconditioner, levels.aspreconditioner().matvec)
 
 
 def _factorised(matrix: sp.csr_matrix) -> Preconditioner:
@@ -213,4 +213,9 @@ def _factorised(matrix: sp.csr_matrix) -> Preconditioner:
     from scipy.sparse.linalg import splu
 
     options: dict[str, Any] = {"SymmetricMode": True}
-    return splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve
+    try:
+        lu = splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    except RuntimeError:  # singular, because of rounding where γ is next to one
+        diagonal = np.maximum(matrix.diagonal(), np.finfo(float).tiny)
+        return lambda r: r / diagonal
+    return cast(Preconditioner, lu.solve)
