@@ -45,6 +45,7 @@ LEAST_WIDTH = 1e-6  # of an interval, for the interior point method: what it fin
 PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
 WORTH_REPAIRING = 3.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
 NEAR = 5.0  # the largest room at the start, in units of 1/(αn)
+MASS = 0.5  # that the occupancy has more at the start, at most
 PATIENCE = 4  # steps in which the complementarity has to halve
 FEW = 1e-3  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
 HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
@@ -240,6 +241,7 @@ def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     shift = room - min(0.0, float(slack.min()))
     slack += shift
     level = best.gap / (3 * n + 2 * mdp.n_states)  # the complementarity of each inequality, if all had the same
+    level = min(level, MASS / float(np.sum(1 / slack)))
     mu = np.maximum(best.occupancy, level / slack)
     excess = 2 * problem.alpha * (cost - problem.prior) + problem.expert - mu
     multipliers = [

@@ -216,6 +216,6 @@ def _factorised(matrix: sp.csr_matrix) -> Preconditioner:
     try:
         lu = splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
     except RuntimeError:  # singular, because of rounding where γ is next to one
-        diagonal = np.maximum(matrix.diagonal(), np.finfo(float).tiny)
+        diagonal = np.where(matrix.diagonal() > 0, matrix.diagonal(), 1.0)
         return lambda r: r / diagonal
     return cast(Preconditioner, lu.solve)

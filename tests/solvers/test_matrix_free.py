@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from strategies import believed_problem, grid_problem, make_mdp, mdps, random_problem, seeds, with_sampled_expert
+from structures import KINDS, learning_problem
 
 from rlfd_gym import RLfDProblem, TabularMDP, noisy_expert, solve_exact
-from rlfd_gym.beliefs import Intervals
+from rlfd_gym.beliefs import Intervals, NearPrior
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers import matrix_free
-from rlfd_gym.solvers.incumbent import Incumbent
+from rlfd_gym.solvers.incumbent import Incumbent, to_a_percent
 
 ALPHAS = (0.0, 1e-3, 0.1, 10.0)
 
@@ -162,3 +163,48 @@ def test_intervals_on_forty_thousand_pairs_are_certified(discount, width):
         problem = within(problem, width)
         solution = solve_exact(problem, "matrix-free")
         assert_solves(problem, solution, max(1e-6, 0.01 * solution.lower) * (1 + 1e-6))
+
+
+def tiny_structures(alpha: float, n_demonstrations: int | None):
+    """Every kind of MDP that the benchmark has, with some hundred pairs and a discount that mixes slowly."""
+    return [learning_problem(kind, 240, 0.99, alpha, n_demonstrations) for kind in KINDS]
+
+
+@pytest.mark.parametrize("n_demonstrations", [None, 3])
+@pytest.mark.parametrize("alpha", [1e-4, 0.005, 0.1, 10.0])
+def test_on_every_structure_it_keeps_its_promise_and_agrees_with_the_program(alpha, n_demonstrations):
+    for problem in tiny_structures(alpha, n_demonstrations):
+        exactly, solution = solve_exact(problem, "qp"), solve_exact(problem, "matrix-free")
+        assert_solves(problem, solution, to_a_percent(problem)(solution.upper, solution.lower) * (1 + 1e-6))
+        assert exactly.lower - 1e-9 <= solution.upper
+        assert solution.lower <= exactly.upper + 1e-9
+
+
+@pytest.mark.parametrize("n_demonstrations", [None, 3])
+def test_the_interior_point_method_alone_solves_every_structure_to_six_digits(n_demonstrations):
+    for problem in tiny_structures(0.01, n_demonstrations):
+        exactly, best = solve_exact(problem, "qp"), Incumbent(problem)
+        best.offer(np.clip(problem.prior, -1, 1), np.zeros(problem.n_states), problem.expert)
+        matrix_free.interior_point(best, six_digits)
+        assert best.keeps(six_digits)
+        assert best.upper == pytest.approx(exactly.upper, rel=2e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["grid", "queues", "chain"])
+@pytest.mark.parametrize("n_demonstrations", [None, 20])
+def test_chains_that_mix_slowly_are_certified(kind, n_demonstrations):
+    for alpha in (1e-3, 1.0):
+        problem = learning_problem(kind, 3_000, 0.999, alpha, n_demonstrations)
+        solution = solve_exact(problem, "matrix-free")  # a promise that is not kept is a warning, and so an error
+        assert_solves(problem, solution, to_a_percent(problem)(solution.upper, solution.lower) * (1 + 1e-6))
+
+
+def test_a_prior_outside_the_box_and_a_large_alpha_are_solved_to_a_percent_of_what_can_change():
+    mdp = make_mdp(0, 300, 4, 0.9)
+    prior = np.random.default_rng(0).uniform(-2, 2, mdp.n_pairs)
+    belief = NearPrior(prior, 100.0, outside_box=True)
+    problem = RLfDProblem(mdp, noisy_expert(mdp, np.clip(prior, -1, 1), 0.5), belief=belief)
+    solution = solve_exact(problem, "matrix-free")
+    constant = problem.penalty(np.clip(prior, -1, 1))
+    assert constant > 1_000
+    assert solution.duality_gap <= 0.0101 * (solution.lower - constant)
