@@ -55,7 +55,8 @@ BOUNDARY = 0.99  # the share of the way to the boundary that an interior point s
 def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations | None = None) -> int:
     """Improve `best` by interior point steps until it keeps the promise or they stall.
 
-    `equations` are those that another method has solved before. Returns the number of products with Tγ D Tγᵀ.
+    `equations` are those that another method has solved before. Returns the number of products
+    with Tγ D Tγᵀ.
     """
     problem = best.problem
     mdp, floor = problem.mdp, floor_of(problem)
@@ -63,7 +64,11 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
     point = _start(problem, best)
     products, few, lefts = 0, FEW, list[float]()
     for _ in range(MAX_STEPS):
-        cost, value, mu = np.maximum(cost_of_value(mdp, point.value), floor), point.value - point.centre, point.multipliers[0]
+        cost, value, mu = (
+            np.maximum(cost_of_value(mdp, point.value), floor),
+            point.value - point.centre,
+            point.multipliers[0],
+        )
         best.offer(cost, value, mu)
         if best.keeps(promise) or best.out_of_time():
             break

@@ -56,14 +56,14 @@ class NormalEquations:
     """The systems of one problem, with what was learned about which means they need."""
 
     def __init__(self, best: Incumbent) -> None:
+        """Begin with the cheapest means for the problem of an incumbent, whose deadline counts."""
         self.best, self.mdp = best, best.problem.mdp
         self.means = "products"
-        self.flow: sp.csr_matrix | None = None
 
     def at(self, weights: FloatArray, ridge: FloatArray, share: float) -> None:
         """Take the diagonals of D and of the ridge, and the share of the last term."""
         self.weights, self.ridge, self.share = weights, ridge, share
-        self.matrix: sp.csr_matrix | None = None
+        self.matrix: Any = None
         self.precondition: Preconditioner | None = None
 
     def solve(self, rhs: FloatArray, x: FloatArray, goal: float) -> int:
@@ -89,20 +89,23 @@ class NormalEquations:
         return made + self._iterate(rhs, x, goal, _factorised, MAX_REFINEMENTS)[0]
 
     @cached_property
+    def flow(self) -> Any:
+        """Tγ."""
+        return sp.csr_matrix(self.mdp.flow_matrix())
+
+    @cached_property
     def is_scattered(self) -> bool:
-        """Whether Tγ D Tγᵀ would have too many entries to be formed; if not, `flow` is Tγ."""
+        """Whether Tγ D Tγᵀ would have too many entries to be formed."""
         mdp = self.mdp
         if mdp.transitions.nnz > LONG_ROW * mdp.n_pairs:
             return True
-        flow = sp.csr_matrix(mdp.flow_matrix())
         some = np.unique(np.linspace(0, mdp.n_states - 1, SAMPLE).astype(np.int64))
-        touching = flow[some]  # the pairs that start or end in these states, and where else these start and end
-        near = abs(touching) @ mdp.transitions + abs(touching) @ _incidence(mdp)
+        touching = abs(
+            self.flow[some]
+        )  # the pairs that start or end in these states, and where else these start and end
+        near = touching @ mdp.transitions + touching @ _incidence(mdp)
         predicted = near.nnz / some.size * mdp.n_states
-        if predicted > LOCAL * (mdp.transitions.nnz + mdp.n_pairs):
-            return True
-        self.flow = flow
-        return False
+        return bool(predicted > LOCAL * (mdp.transitions.nnz + mdp.n_pairs))
 
     @cached_property
     def factorisation(self) -> float:
@@ -112,7 +115,12 @@ class NormalEquations:
         return FACTORISATION + 2.0 * width**3 / pattern.nnz if width <= WIDEST else np.inf
 
     def _iterate(
-        self, rhs: FloatArray, x: FloatArray, goal: float, prepare: Callable[[sp.csr_matrix], Preconditioner], limit: int
+        self,
+        rhs: FloatArray,
+        x: FloatArray,
+        goal: float,
+        prepare: Callable[[sp.csr_matrix], Preconditioner],
+        limit: int,
     ) -> tuple[int, bool]:
         """Make conjugate gradient steps, preconditioned by what `prepare` makes of the matrix.
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from strategies import grid_problem
-from structures import KINDS, learning_problem
+from structures import KINDS, learning_problem, world
 
+from rlfd_gym import RLfDProblem
 from rlfd_gym.solvers import normal_equations
 from rlfd_gym.solvers.incumbent import Incumbent
 from rlfd_gym.solvers.normal_equations import NormalEquations
@@ -57,7 +58,11 @@ def test_a_guess_that_solves_the_system_is_left_alone(kind):
 
 
 def test_only_local_structures_have_their_matrix_formed():
-    local = {kind: not NormalEquations(Incumbent(learning_problem(kind, 8_000, 0.9, 0.1))).is_scattered for kind in KINDS}
+    local = {}
+    for kind in KINDS:
+        mdp, _, prior = world(kind, 8_000, 0.9)
+        problem = RLfDProblem(mdp, np.full(mdp.n_pairs, 1 / mdp.n_pairs), prior, 0.1)
+        local[kind] = not NormalEquations(Incumbent(problem)).is_scattered
     assert local == {"grid": True, "garnet5": False, "garnet20": False, "queues": True, "chain": True}
 
 
