@@ -19,8 +19,8 @@ condition grows with 1/(1-γ)² and with every step.
 **Long steps.** A step is usually shortened by a handful of pairs, one in thousands, whose slack
 q = c - Tγᵀv or occupancy would become negative. These are held up at a tenth of what they had
 (`HELD`), and the other pairs move on. The residuals of the optimality conditions that this leaves
-are on the right-hand side of the next step, as all others are. It saves a third of the steps. They
-are strict again if the complementarity stops falling.
+are on the right-hand side of the next step, as all others are. It saves a third of the steps. While
+the complementarity does not fall, every pair may shorten a step.
 
 **Repaired points.** The occupancy is also offered with the flow of the expert restored, see
 `rlfd_gym.solvers.matrix_free`, which saves the last and worst conditioned steps.
@@ -62,7 +62,7 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
     mdp, floor = problem.mdp, floor_of(problem)
     equations = equations or NormalEquations(best)
     point = _start(problem, best)
-    products, few, lefts = 0, FEW, list[float]()
+    products, lefts = 0, list[float]()
     for _ in range(MAX_STEPS):
         cost, value, mu = (
             np.maximum(cost_of_value(mdp, point.value), floor),
@@ -80,10 +80,9 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
             best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 1e-14)))
             if best.keeps(promise):
                 break
-        # Should holding pairs up lead nowhere, every pair may shorten the steps.
+        # While holding pairs up leads nowhere, every pair may shorten the step.
         lefts.append(left)
-        if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE]:
-            few = 0.0
+        few = 0.0 if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE] else FEW
         # The predictor aims at no complementarity at all.
         step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), PREDICTED * min(1.0, left))
         products += count
