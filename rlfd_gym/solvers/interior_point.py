@@ -44,7 +44,7 @@ MAX_STEPS = 100  # usually half of them are not needed
 LEAST_WIDTH = 1e-6  # of an interval, for the interior point method: what it finds is clipped when it is judged
 PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
 WORTH_REPAIRING = 3.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
-NEAR = 5.0  # the largest room at the start, in units of 1/(αn)
+NEAR = (5.0, 500.0, np.inf)  # the room at the start, in units of 1/(αn); more if steps get stuck
 MASS = 0.5  # that the occupancy has more at the start, at most
 PATIENCE = 4  # steps in which the complementarity has to halve
 FEW = 1e-3  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
@@ -58,10 +58,20 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
     `equations` are those that another method has solved before. Returns the number of products
     with Tγ D Tγᵀ.
     """
+    equations = equations or NormalEquations(best)
+    products = 0
+    for near in NEAR:
+        products += _improve(best, promise, equations, near)
+        if best.keeps(promise) or best.out_of_time() or best.problem.alpha == 0:
+            break
+    return products
+
+
+def _improve(best: Incumbent, promise: Promise, equations: NormalEquations, near: float) -> int:
+    """Do what `interior_point` does, from one start."""
     problem = best.problem
     mdp, floor = problem.mdp, floor_of(problem)
-    equations = equations or NormalEquations(best)
-    point = _start(problem, best)
+    point = _start(problem, best, near)
     products, lefts = 0, list[float]()
     for _ in range(MAX_STEPS):
         cost, value, mu = (
@@ -227,7 +237,7 @@ def floor_of(problem: RLfDProblem) -> FloatArray:
     return problem.prior - problem.expert / (2 * problem.alpha)
 
 
-def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
+def _start(problem: RLfDProblem, best: Incumbent, near: float) -> _Point:
     """Return a point well inside, near the best one known.
 
     Its cost and value are shrunk, and its occupancy has mass everywhere. Shrinking keeps q ≥ 0,
@@ -238,7 +248,7 @@ def _start(problem: RLfDProblem, best: Incumbent) -> _Point:
     # Costs that differ by 1/(αn) move μ by its own size: far more room would lead far from the central path.
     room = float(np.clip(best.gap, 1e-3, 0.1))
     if problem.alpha > 0:
-        room = min(room, NEAR / (problem.alpha * n))
+        room = min(room, near / (problem.alpha * n))
     middle = 0.5 * (low + high)
     cost, value = middle + (1 - room) * (best.cost - middle), (1 - room) * best.value
     slack = cost - cost_of_value(mdp, value)
