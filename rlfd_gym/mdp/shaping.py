@@ -26,14 +26,16 @@ of u is that of Π c. The number of steps grows like the condition number of Tγ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import splu
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.mdp.occupancy import LU_STATES
+from rlfd_gym.mdp.occupancy import DENSE_STATES, LU_STATES
 
 if TYPE_CHECKING:
     from rlfd_gym.mdp.tables import TabularMDP
@@ -98,10 +100,14 @@ def nearest_equivalent(mdp: TabularMDP, cost: FloatArray, target: FloatArray) ->
 
 def _factorised(flow: sp.csr_array, transpose: sp.csr_array, rhs: FloatArray) -> FloatArray:
     """Solve Tγ Tγᵀu = b for each column b by LU, with one step of refinement."""
-    system = sp.csc_array(flow @ transpose)
-    factors = splu(system)
-    u = factors.solve(rhs)
-    return np.asarray(u + factors.solve(rhs - system @ u))
+    system: Any = sp.csc_array(flow @ transpose)
+    if system.shape[0] <= DENSE_STATES:
+        system = system.toarray()
+        solve = partial(lu_solve, lu_factor(system, check_finite=False), check_finite=False)
+    else:
+        solve = splu(system).solve
+    u = solve(rhs)
+    return np.asarray(u + solve(rhs - system @ u))
 
 
 def _conjugate_gradients(flow: sp.csr_array, transpose: sp.csr_array, rhs: FloatArray) -> FloatArray:
