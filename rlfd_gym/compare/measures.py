@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.compare.tasks import Instance
-from rlfd_gym.mdp.shaping import nearest_equivalent, without_shaping
+from rlfd_gym.mdp.shaping import nearest_scale, without_shaping
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.guarantee import guarantee
 from rlfd_gym.problem.solution import Apprentice, Solution
@@ -126,11 +126,12 @@ def cost_distance(mdp: TabularMDP, cost: ArrayLike, truth: ArrayLike) -> float:
     >>> round(cost_distance(mdp, 3 * truth + 7, truth), 9), cost_distance(mdp, -truth, truth)
     (0.0, 1.0)
     """
-    target = mdp.pairs(truth, "truth")
-    nothing = float(np.linalg.norm(without_shaping(mdp, target)))
+    costs = np.column_stack([mdp.pairs(cost, "cost"), mdp.pairs(truth, "truth")])
+    own, wanted = without_shaping(mdp, costs).T
+    nothing = float(np.linalg.norm(wanted))
     if nothing == 0:
         raise ValueError("truth must tell policies apart, but under it all policies have the same cost")
-    return min(nearest_equivalent(mdp, mdp.pairs(cost, "cost"), target).distance / nothing, 1.0)
+    return min(float(np.linalg.norm(nearest_scale(own, wanted) * own - wanted)) / nothing, 1.0)
 
 
 @lru_cache(maxsize=4)  # three measures ask for it, one after the other

@@ -26,16 +26,14 @@ of u is that of Π c. The number of steps grows like the condition number of Tγ
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import splu
 
 from rlfd_gym._checks import FloatArray
-from rlfd_gym.mdp.occupancy import DENSE_STATES, LU_STATES
+from rlfd_gym.mdp.occupancy import LU_STATES
 
 if TYPE_CHECKING:
     from rlfd_gym.mdp.tables import TabularMDP
@@ -93,21 +91,26 @@ def nearest_equivalent(mdp: TabularMDP, cost: FloatArray, target: FloatArray) ->
         0.298
     """
     own, wanted = without_shaping(mdp, np.column_stack([cost, target])).T
-    size = float(own @ own)
-    scale = max(float(own @ wanted) / size, 0.0) if size > 0 else 0.0
+    scale = nearest_scale(own, wanted)
     return Nearest(scale * own + (target - wanted), scale, float(np.linalg.norm(scale * own - wanted)))
+
+
+def nearest_scale(own: FloatArray, wanted: FloatArray) -> float:
+    """Return the k ≥ 0 for which k times a cost comes nearest to another, both without shaping.
+
+    >>> nearest_scale(np.array([1.0, 1.0]), np.array([2.0, 4.0]))
+    3.0
+    """
+    size = float(own @ own)
+    return max(float(own @ wanted) / size, 0.0) if size > 0 else 0.0
 
 
 def _factorised(flow: sp.csr_array, transpose: sp.csr_array, rhs: FloatArray) -> FloatArray:
     """Solve Tγ Tγᵀu = b for each column b by LU, with one step of refinement."""
-    system: Any = sp.csc_array(flow @ transpose)
-    if system.shape[0] <= DENSE_STATES:
-        system = system.toarray()
-        solve = partial(lu_solve, lu_factor(system, check_finite=False), check_finite=False)
-    else:
-        solve = splu(system).solve
-    u = solve(rhs)
-    return np.asarray(u + solve(rhs - system @ u))
+    system = sp.csc_array(flow @ transpose)
+    factors = splu(system)
+    u = factors.solve(rhs)
+    return np.asarray(u + factors.solve(rhs - system @ u))
 
 
 def _conjugate_gradients(flow: sp.csr_array, transpose: sp.csr_array, rhs: FloatArray) -> FloatArray:
