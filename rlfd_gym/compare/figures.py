@@ -84,7 +84,9 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
             if not summary.reference and (summary.uses_prior or summary.uses_belief) == knows:
                 lines.setdefault(summary.label, []).append(summary)
         for k, (name, line) in enumerate(lines.items()):
-            x = np.array([levels.index(s.demonstrations) for s in line]) + 0.5 * (k - (len(lines) - 1) / 2) / max(len(lines), 10)
+            x = np.array([levels.index(s.demonstrations) for s in line]) + 0.5 * (k - (len(lines) - 1) / 2) / max(
+                len(lines), 10
+            )
             axis.errorbar(
                 x, [s.true_cost for s in line], yerr=[s.true_cost_margin or 0.0 for s in line], label=name,
                 color=plots.SEQUENCE[k % len(plots.SEQUENCE)], marker=MARKERS[k % len(MARKERS)], markersize=4,
