@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rlfd_gym.mdp.tables import TabularMDP
 
 TOLERANCE = 1e-12
+DENSE_STATES = 64  # up to so many states, dense algebra takes less than the overhead of sparse algebra
 LU_STATES = 2_000  # up to here a factorisation is fast even if it fills up
 KRYLOV_STEPS = 100
 EPS = float(np.finfo(float).eps)
@@ -154,10 +155,15 @@ def solve_discounted(
 ) -> FloatArray:
     """Solve x = rhs + γ M x, where M does not increase the given norm (1 or infinity)."""
     n = rhs.shape[0]
-    system = sp.eye_array(n, format="csr") - discount * matrix
-    if n <= LU_STATES:
-        solve = splu(sp.csc_array(system)).solve
+    system: FloatArray | sp.csr_array
+    if n <= DENSE_STATES:
+        system = np.eye(n) - discount * matrix.toarray()
+        solve = partial(np.linalg.solve, system)
     else:
+        system = sp.eye_array(n, format="csr") - discount * matrix
+    if DENSE_STATES < n <= LU_STATES:
+        solve = splu(sp.csc_array(system)).solve
+    elif n > LU_STATES:
         matrix.sort_indices()
         solve = partial(_krylov, matrix, discount, rtol=max(1e-6, tolerance))
 

@@ -164,7 +164,7 @@ def read_log(
         episodes=episodes,
         counts=counts,
         groups=estimate.episode_groups(rows, mdp, counts),
-        columns=estimate.logged_columns(rows, mdp, table.amounts),
+        columns=estimate.logged_columns(rows, mdp, counts, table.amounts),
         names={role: named[role] for role in named if role != "next_state"},
     )
 
