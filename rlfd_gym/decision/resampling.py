@@ -105,6 +105,8 @@ def how_resampled(log: Log) -> str:
         few = (
             ""
             if log.report.n_episodes is None
+            else ", because there is only one episode"
+            if log.report.n_episodes == 1
             else f", because there are only {log.report.n_episodes} episodes ({unit})"
         )
         return f"by resampling the rows of each {log.names.get('state', 'state')} and {_action(log)}{few}"

@@ -1,13 +1,12 @@
 """The slider of a decision's page: the same decision for other α, or other widths of the ranges.
 
 All positions are computed beforehand (`Decision.path`) and put into the page as JSON, in the words
-and digits in which they are shown; a small script, `decision.js`, chooses among them. Without a
+and digits in which they are shown; a small script, `slider.js`, chooses among them. Without a
 script, and on paper, a table shows the same numbers.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.decision import Decision, Recommendation
 from rlfd_gym.decision.words import money, period_of
+from rlfd_gym.report.html import embedded
 
 WIDE, TALL = 100.0, 40.0  # of the chart, in its own units
 
@@ -40,7 +40,7 @@ def slider(decision: Decision, shown: Sequence[Recommendation]) -> str:
     )
     left, right = map(escape, _ends(decision))
     return f"""<p class="note">{escape(_explained(decision))}</p>
-<section class="slider" hidden>
+<section class="slider" data-path="path" hidden>
 <label for="setting">{escape(_label(decision))}</label>
 <input type="range" id="setting" min="0" max="{last}" step="1" value="{chosen}">
 <div class="ends" aria-hidden="true"><span>{left}</span><span>{right}</span></div>
@@ -97,18 +97,6 @@ def slider_data(decision: Decision, shown: Sequence[Recommendation]) -> dict[str
         "chosen": path.chosen,
         "points": points,
     }
-
-
-def embedded(values: Any) -> str:
-    r"""Return values as JSON that no text in them can end: `</script>` has no angle brackets there.
-
-    >>> embedded({"state": "</script>"})
-    '{"state": "\\u003c/script\\u003e"}'
-    """
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
 
 
 def _label(decision: Decision) -> str:

@@ -7,11 +7,13 @@ bold=True)` makes the text of a cell bold, `tone="better"` or `tone="worse"` col
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
 from rlfd_gym._files import write
 
@@ -128,6 +130,23 @@ class Report:
     def _add(self, part: str) -> Report:
         self.parts.append(part)
         return self
+
+
+def asset(name: str) -> str:
+    """Return a file of this package that is put into a page: a script or rules of CSS."""
+    return files("rlfd_gym.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def embedded(values: Any) -> str:
+    r"""Return values as JSON that no text in them can end: `</script>` has no angle brackets there.
+
+    >>> embedded({"state": "</script>"})
+    '{"state": "\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 def _cell(cell: Cell | str) -> str:
