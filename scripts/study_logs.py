@@ -224,6 +224,8 @@ def written(outcomes: list[Outcome], n_resamples: int) -> str:
     n_logs = max(len(one) for one in priced.values())
     lines = [PAGE.format(n_logs=n_logs, n_resamples=n_resamples)]
     for belief, what in BELIEFS.items():
+        if not any(one.belief == belief for one in outcomes):
+            continue
         lines += ["", f"With {what}:", "", HEAD]
         for (shops, weeks), one in by_size(outcomes, belief).items():
             inside = int(((one.low <= one.true) & (one.true <= one.high)).sum())
@@ -281,9 +283,11 @@ Rows are resampled within their pair where there are fewer than 30 episodes, who
 last size). What a column of the log says is resampled together with the next states: who sells more by chance has less
 next week, and an interval that ignores this corrects for too much optimism.
 
-![intervals and truths, with prices](logs_coverage.png)"""
+![intervals and truths, with prices](logs_coverage.png)
 
-HEAD = """| shops × weeks | states changed | promised | estimate | true | bias | 90% interval covers | truth below | above | width |
+In the tables, changed: in how many states something else is recommended; below, above: how often the truth is there."""
+
+HEAD = """| shops × weeks | changed | promised | estimate | true | bias | 90% interval covers | below | above | width |
 |---|---|---|---|---|---|---|---|---|---|"""
 
 EXPERTS = """

@@ -268,7 +268,10 @@ def _tell_missing(log: Log) -> None:
     for name, column in log.columns.items():
         missing = log.report.n_used - round(float(column.n_rows.sum()))
         if missing:
-            warn(f"{missing} of {log.report.n_used} good rows hold no number as {name}: the others stand for them", UserWarning)
+            warn(
+                f"{missing} of {log.report.n_used} good rows hold no number as {name}: the others stand for them",
+                UserWarning,
+            )
 
 
 def _amounts(log: Log, options: Namespace) -> FloatArray:

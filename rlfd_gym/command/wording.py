@@ -25,7 +25,10 @@ _PHRASES = (
     (r"leave out episode\b", "leave out --episode"),
     (r"name their column, or use \"policy\"", "name their column by --episode, or give --expert policy"),
     (r"no episode column is named", "--episode names no column"),
-    (r"raw costs must differ to set a scale, but lie in (\[.*?\]); give low and high", r"costs lie in \1; give --range LOW HIGH"),
+    (
+        r"raw costs must differ to set a scale, but lie in (\[.*?\]); give low and high",
+        r"costs lie in \1; give --range LOW HIGH",
+    ),
     (r"by (next_state|episode)([,:])", r"by --\1\2"),
     (r"or 'cp1252'", "or cp1252"),
     (r"\bn_resamples\b", "--resamples"),
@@ -45,7 +48,11 @@ def as_options(message: str) -> str:
     """
     for pattern, words in _PHRASES:
         message = re.sub(pattern, words, message)
-    return re.sub(rf"\b({'|'.join(_VALUES)})=(?:'([^']*)'|\"([^\"]*)\")", _option, message).replace("--max_", "--max-").replace("--next_", "--next-")
+    return (
+        re.sub(rf"\b({'|'.join(_VALUES)})=(?:'([^']*)'|\"([^\"]*)\")", _option, message)
+        .replace("--max_", "--max-")
+        .replace("--next_", "--next-")
+    )
 
 
 def _option(found: re.Match[str]) -> str:

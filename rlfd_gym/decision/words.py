@@ -21,7 +21,11 @@ def sentences(decision: Decision) -> list[str]:
     saving, least = decision.saving, decision.guaranteed
     earns = decision.present.value < 0
     verb = "earns" if earns else "costs"
-    more = ("earn {} more" if earns else "cost {} less") if saving.value >= 0 else ("earn {} less" if earns else "cost {} more")
+    more = (
+        ("earn {} more" if earns else "cost {} less")
+        if saving.value >= 0
+        else ("earn {} less" if earns else "cost {} more")
+    )
     ends = (saving.low, saving.high) if saving.value >= 0 else (-saving.high, -saving.low)
     rows = decision.log.report
     said = [
@@ -29,6 +33,8 @@ def sentences(decision: Decision) -> list[str]:
         f"{_acting(decision)} would {more.format(money(abs(saving.value)))} ({money(ends[0])} to {money(ends[1])}, "
         f"{decision.method}, at {decision.confidence:.0%}).",
     ]
+    if saving.value < 0:
+        said[1] += " That is a loss: keep your rule."
     if decision.n_changed == 0:
         said.append(_unchanged(decision))
     if least.value > 0:
@@ -64,10 +70,13 @@ def _unchanged(decision: Decision) -> str:
     states = "one state changes" if most == 1 else f"up to {most} states change"
     if path.parameter == "alpha":
         return (
-            f"Nothing else is recommended, because your prior counts little against the log (alpha = {decision.alpha:g})"
-            f". With more weight, such as --alpha regret-budget:0.05, {states}: see the slider."
+            f"Nothing else is recommended, because your prior counts little against the log (α = {decision.alpha:g}). "
+            f"With more weight, such as --alpha regret-budget:0.05, {states}: see the slider."
         )
-    return f"Nothing else is recommended, because your ranges allow for much: with narrower ranges (--price) {states}: see the slider."
+    return (
+        "Nothing else is recommended, because your ranges allow for much. With narrower ranges (--price) "
+        f"{states}: see the slider."
+    )
 
 
 def _scope(decision: Decision) -> str:

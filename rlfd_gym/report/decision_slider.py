@@ -113,10 +113,11 @@ def _ends(decision: Decision) -> tuple[str, str]:
 
 def _explained(decision: Decision) -> str:
     moved = "another weight of your prior" if decision.path.parameter == "alpha" else "narrower and wider ranges"
+    promised, saving = money(decision.promised), money(decision.saving.value)
+    became = f": in the answers above, {promised} became {saving}" if promised != saving else ""
     return (
-        f"The same decision for {moved}. These numbers are what the estimated model promises: in the answers above, "
-        f"{money(decision.promised)} became {money(decision.saving.value)}, because what was chosen on a log looks "
-        "better there than it is."
+        f"The same decision for {moved}. These numbers are what the estimated model promises, before they are "
+        f"corrected for having been chosen on the same log{became}."
     )
 
 

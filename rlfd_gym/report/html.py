@@ -28,6 +28,8 @@ table {{ border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabul
 th, td {{ padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e4e4; white-space: nowrap; }}
 th {{ background: #f6f6f6; }} th:first-child, td:first-child {{ text-align: left; }}
 tr.reference td {{ color: #666; font-style: italic; }}
+@media print {{ .scroll {{ overflow: visible; }} th, td {{ white-space: normal; padding: .2rem .4rem; }}
+  tr, figure {{ break-inside: avoid; }} }}
 figure {{ margin: 1.2rem 0; }} img {{ max-width: 100%; height: auto; }} figcaption {{ color: #555; font-size: .9rem; }}
 pre {{ background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: .85rem; }}
 {style}</style></head><body>

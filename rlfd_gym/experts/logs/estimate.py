@@ -185,7 +185,10 @@ def _logged(name: str, rows: Rows, mdp: TabularMDP, counts: sp.csr_array, number
         n_rows = np.asarray(found.sum(axis=1))
         means = sums[0] / np.maximum(n_rows, 1.0)
         spread = np.sqrt(np.maximum(sums[1] / np.maximum(n_rows, 1.0) - means**2, 0.0))
-        values, found = np.concatenate([means - spread, means + spread]), sp.hstack([found / 2, found / 2], format="csr")
+        values, found = (
+            np.concatenate([means - spread, means + spread]),
+            sp.hstack([found / 2, found / 2], format="csr"),
+        )
     return Logged.of(name, values, sp.csr_array(found), counts, exact)
 
 

@@ -39,7 +39,9 @@ class Logged(_checks.Locked):
     exact: bool = True
 
     @classmethod
-    def of(cls, name: str, values: FloatArray, by_transition: sp.csr_array, counts: sp.csr_array, exact: bool) -> Logged:
+    def of(
+        cls, name: str, values: FloatArray, by_transition: sp.csr_array, counts: sp.csr_array, exact: bool
+    ) -> Logged:
         """Return the column from its rows by transition, the entries of `Log.counts`."""
         n_pairs, n_entries = counts.shape[0], counts.nnz
         sums = sp.csr_array((np.ones(n_entries), np.arange(n_entries), counts.indptr), shape=(n_pairs, n_entries))

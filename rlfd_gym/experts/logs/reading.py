@@ -139,6 +139,8 @@ def read_log(
         sequence=given_labels("order", order) or (),
         fold=fold,
     )
+    amounts = table.amounts
+    del table  # its codes take as much memory as what follows
     _judge(rows, share)
     episodes = None if rows.order is None else episodes_of(rows)
     if episodes is None and expert == "episodes":
@@ -164,7 +166,7 @@ def read_log(
         episodes=episodes,
         counts=counts,
         groups=estimate.episode_groups(rows, mdp, counts),
-        columns=estimate.logged_columns(rows, mdp, counts, table.amounts),
+        columns=estimate.logged_columns(rows, mdp, counts, amounts),
         names={role: named[role] for role in named if role != "next_state"},
     )
 
