@@ -232,7 +232,7 @@ def written(outcomes: list[Outcome], n_resamples: int) -> str:
             error = one.estimate - one.true
             ends = binomtest(inside, len(one)).proportion_ci(method="wilson")
             lines.append(
-                f"| {shops} × {weeks} | {one.changed.mean():.1f} | "
+                f"| {shops} × {weeks} | {len(one)} | {one.changed.mean():.1f} | "
                 f"{one.promised.mean():.2f} | {one.estimate.mean():.2f} | {one.true.mean():.2f} | "
                 f"{error.mean():+.2f} ± {error.std() / len(one) ** 0.5:.2f} | "
                 f"{inside / len(one):.0%} ({ends.low:.0%} to {ends.high:.0%}) | "
@@ -267,8 +267,8 @@ def drawn(outcomes: list[Outcome]) -> Figure:
 
 PAGE = """# What savings from a log are worth
 
-Written by `python scripts/study_logs.py --docs docs`, from {n_logs} simulated logs of each size with {n_resamples}
-resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the middle of the
+Written by `python scripts/study_logs.py --docs docs`, from up to {n_logs} simulated logs of each size with
+{n_resamples} resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the middle of the
 ranges that are believed, and savings are in money a week, from the log's own first stocks.
 
 **A policy that is chosen and judged on the same log promises too much.** If every action that was seen once may be
@@ -287,8 +287,9 @@ next week, and an interval that ignores this corrects for too much optimism.
 
 In the tables, changed: in how many states something else is recommended; below, above: how often the truth is there."""
 
-HEAD = """| shops × weeks | changed | promised | estimate | true | bias | 90% interval covers | below | above | width |
-|---|---|---|---|---|---|---|---|---|---|"""
+HEAD = """\
+| shops × weeks | logs | changed | promised | estimate | true | bias | 90% interval covers | below | above | width |
+|---|---|---|---|---|---|---|---|---|---|---|"""
 
 EXPERTS = """
 **All rows, or the first of each episode.** The expert can be estimated from the policy of all rows, or from discounted
