@@ -268,8 +268,8 @@ def drawn(outcomes: list[Outcome]) -> Figure:
 PAGE = """# What savings from a log are worth
 
 Written by `python scripts/study_logs.py --docs docs`, from up to {n_logs} simulated logs of each size with
-{n_resamples} resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the middle of the
-ranges that are believed, and savings are in money a week, from the log's own first stocks.
+{n_resamples} resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the
+middle of the ranges that are believed, and savings are in money a week, from the log's own first stocks.
 
 **A policy that is chosen and judged on the same log promises too much.** If every action that was seen once may be
 recommended, the promise is a multiple of what comes true (last table): of many pairs with a row or two, some look good
@@ -279,8 +279,8 @@ resampled logs (`rlfd_gym/decision/resampling.py`). The bias that remains, the e
 with its standard error. The price is caution: with few rows less is recommended, and less is saved, than luck or more
 rows would allow.
 
-Rows are resampled within their pair where there are fewer than 30 episodes, whole episodes where there are more (the
-last size). What a column of the log says is resampled together with the next states: who sells more by chance has less
+Rows are resampled within their pair where there are fewer than 30 episodes, whole episodes where there are more.
+What a column of the log says is resampled together with the next states: who sells more by chance has less
 next week, and an interval that ignores this corrects for too much optimism.
 
 ![intervals and truths, with prices](logs_coverage.png)
