@@ -34,6 +34,7 @@ from .solvers.projection import project_prior as project_prior
 from .solvers.reweighted import pinning_alpha as pinning_alpha
 from .solvers.reweighted import share_at_prior as share_at_prior
 from .solvers.reweighted import solve_reweighted as solve_reweighted
+from .solvers.sampled.solve import solve_sampled as solve_sampled
 from .solvers.smd.solve import solve_smd as solve_smd
 from .solvers.uncertainty import uncertainty as uncertainty
 from .trainer.trainer import RLfDTrainer as RLfDTrainer
