@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 
 from rlfd_gym import BlackBoxProblem, RLfDProblem, SampledExpert, TabularMDP
@@ -46,3 +47,29 @@ def true_bounds(problem: RLfDProblem, solution: Solution) -> tuple[float, float]
     d = problem.expert - mdp.occupancy_of(solution.policy)
     worst = belief.best(d)
     return float(upper), float(belief.penalty(worst) + d @ worst)
+
+
+class SteppedLake(gym.Env):
+    """FrozenLake without its tables, which can only be stepped."""
+
+    def __init__(self, **settings) -> None:
+        self.lake = gym.make("FrozenLake-v1", **settings)
+        self.observation_space, self.action_space = self.lake.observation_space, self.lake.action_space
+
+    def reset(self, seed=None, options=None):
+        return self.lake.reset(seed=seed)
+
+    def step(self, action):
+        return self.lake.step(action)
+
+
+class PlacedLake(SteppedLake):
+    """FrozenLake without its tables, which can be put into a state."""
+
+    @property
+    def state(self) -> int:
+        return self.lake.unwrapped.s
+
+    @state.setter
+    def state(self, state: int) -> None:
+        self.lake.unwrapped.s = state

@@ -37,12 +37,13 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 
+LARGEST_RATE = 0.99
 PSI_HALF = math.log(2.0) - 0.5  # ψ(1/2)
 
 
 def rate(squares: Any, log_term: float) -> FloatArray:
     """Return the λ for a predicted sum of squares, in units of R²."""
-    return np.asarray(1.0 / (1.0 + np.sqrt(np.asarray(squares) / (2.0 * log_term))))
+    return np.minimum(1.0 / (1.0 + np.sqrt(np.asarray(squares) / (2.0 * log_term))), LARGEST_RATE)
 
 
 def margin(range_: Any, squares: Any, rates: Any, log_term: float, count: Any) -> FloatArray:

@@ -149,7 +149,7 @@ def plan_side(
     `shape` says how many standard deviations between old and new draws the margins allow for, and by
     which share of its range u may go beyond the values under P̂.
     """
-    gamma, numbers = candidate.tables.discount, np.maximum(candidate.numbers, 1)
+    gamma, numbers, fresh = candidate.tables.discount, np.maximum(candidate.numbers, 1), np.maximum(fresh, 1)
     cost = candidate.cost if sign > 0 else candidate.best_cost
     value, _ = _value_of(candidate, cost, sign)
     safety, beyond = shape

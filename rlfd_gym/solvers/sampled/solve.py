@@ -136,11 +136,10 @@ def solve_sampled(
         if best is None or latest.upper - latest.lower < best.upper - best.lower:
             best = latest
         reached = _reached(best, *goals)
-        if callback is not None and _stops(callback(_solution(best, method, rounds, confidence, oracle.calls, reached))):
+        solution = _solution(best, method, rounds, confidence, oracle.calls, reached or goals == (None, None))
+        if callback is not None and _stops(callback(solution)):
             break
-    assert best is not None  # there are calls for one round at least
-    finished = reached or goals == (None, None)
-    return _solution(best, method, rounds, confidence, oracle.calls, finished)
+    return solution
 
 
 def _first_draws(oracle: Oracle, most: int) -> sp.csr_array:
