@@ -27,8 +27,9 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym.mdp import adapters
-from rlfd_gym.mdp.simulator import Placed, Simulator
+from rlfd_gym.mdp.simulator import Drawn, Placed, Simulator
 from rlfd_gym.mdp.stepping import Stepped
+from rlfd_gym.mdp.tables import TabularMDP
 
 AGREEMENTS = 5  # resets after which an attribute counts as the number of the state
 
@@ -47,7 +48,8 @@ def simulate(
 
     Args:
         env: a Gymnasium environment with `Discrete` observations and actions, wrapped or not. It may
-            have `feasible`, a boolean (n_states, n_actions), and `discount`.
+            have `feasible`, a boolean (n_states, n_actions), and `discount`. Or a `TabularMDP`, from
+            whose rows is drawn, to see what draws alone would teach.
         set_state: a function of the unwrapped environment and a state that puts the one into the
             other, if the environment has neither `set_state` nor the attribute `s` or `state`.
         discount: γ; by default the environment's, or 0.99 if it has none.
@@ -70,11 +72,16 @@ def simulate(
     """
     if isinstance(env, type):
         raise TypeError(f"env must be an environment, got the class {env.__name__}; make one first")
+    certain = _checks.flag("deterministic", deterministic)
+    if isinstance(env, TabularMDP):
+        if any(given is not None for given in (set_state, discount, terminal)):
+            raise ValueError("set_state, discount, terminal are for environments; a TabularMDP says all of it itself")
+        return Drawn(env, certain)
     base = adapters.unwrap(env)
     shape = _sizes_of(base)
     if discount is None:
         discount = getattr(base, "discount", adapters.DEFAULT_DISCOUNT)
-    what = env, base, shape, _checks.discount_factor(discount), _checks.flag("deterministic", deterministic)
+    what = env, base, shape, _checks.discount_factor(discount), certain
     first = _checks.integer("steps", steps, 1, _checks.MOST_STEPS)
     start = _checks.integer("seed", seed, 0, 2**31 - 1)
     if set_state is not None and not callable(set_state):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import IntArray
+from rlfd_gym.mdp.pairs import Pairs
+from rlfd_gym.mdp.tables import TabularMDP
 
 SWEEPS = 3  # over all pairs without finding another terminal state, before the search for them ends
 MOST_SWEEPS = 30
@@ -20,7 +23,7 @@ class Simulator:
 
     Attributes:
         env: the environment.
-        kind: how it draws: "sample_next", "set_state" or "step".
+        kind: how it draws: "sample_next", "set_state", "step" or "tables".
         n_states, n_actions: the sizes of the environment's spaces, also as the spaces themselves
             (`observation_space`, `action_space`).
         feasible: which actions each state offers, (n_states, n_actions).
@@ -92,6 +95,26 @@ class Simulator:
         return f"Simulator({name}, by {self.kind}, {self.n_states} states, {self.n_actions} actions{lacking})"
 
 
+class Drawn(Simulator):
+    """Draws from the rows of tables."""
+
+    kind = "tables"
+
+    def __init__(self, mdp: TabularMDP, deterministic: bool) -> None:
+        spaces = SimpleNamespace(observation_space=None, action_space=None, feasible=mdp.feasible)
+        super().__init__(mdp, spaces, (mdp.n_states, mdp.n_actions), mdp.discount, deterministic)
+        self._base = mdp
+        self._cumulative = np.cumsum(mdp.transitions.data)
+
+    def _draw(self, states: IntArray, actions: IntArray, rng: np.random.Generator) -> IntArray:
+        mdp, self.steps = self._base, self.steps + len(states)
+        pairs, rows = mdp.pair_index(states, actions), mdp.transitions
+        first, last = rows.indptr[pairs], rows.indptr[pairs + 1] - 1
+        before = np.where(first > 0, self._cumulative[first - 1], 0.0)
+        level = before + (self._cumulative[last] - before) * rng.random(len(pairs))
+        return rows.indices[np.clip(np.searchsorted(self._cumulative, level, side="right"), first, last)]
+
+
 class Placed(Simulator):
     """Puts the environment into each state and makes a step."""
 
@@ -133,7 +156,9 @@ class Placed(Simulator):
 
 def _mask_of(base: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Return which actions are feasible, as the environment says; by default all."""
-    feasible = np.asarray(getattr(base, "feasible", np.ones(shape, dtype=bool)))
+    own = getattr(base, "mdp", None)
+    known = own.feasible if isinstance(own, Pairs) else np.ones(shape, dtype=bool)
+    feasible = np.asarray(getattr(base, "feasible", known))
     if feasible.shape != shape or feasible.dtype != np.bool_ or not feasible.any(axis=1).all():
         raise ValueError(f"env: feasible must be a boolean array of shape {shape}, an action in every state")
     return feasible.copy()

@@ -83,7 +83,7 @@ def test_an_environment_that_can_be_put_into_a_state_needs_nothing_else(make):
     trainer.train(20_000)
     learned = tables.pairs(trainer.policy.probabilities.numpy())
     shown_pairs = (tables.occupancy_of(expert) > 0) & ~np.isin(tables.pair_states, [5, 7, 11, 12, 15])
-    np.testing.assert_allclose(learned[shown_pairs], 1.0, atol=1e-6)
+    np.testing.assert_allclose(learned[shown_pairs], 1.0, atol=1e-3)
     assert trainer.problem.oracle.kind == "set_state"
     with pytest.raises(TypeError, match="env must be tabular"):  # one that can only be stepped is asked for by name
         make(None, SteppedLake())

@@ -56,14 +56,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.mdp.forward import optimal
+from rlfd_gym.mdp.forward import Plan, optimal
 from rlfd_gym.mdp.occupancy import occupancy_of, value_of
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.black_box import BlackBoxProblem
@@ -106,10 +106,23 @@ class Candidate:
         d = self.problem.expert_occupancy - self.occupancy
         object.__setattr__(self, "best_cost", self.problem.belief.best(d))
 
+    @cached_property
+    def plan(self) -> Plan:
+        """The optimal plan for c under P̂."""
+        return optimal(self.tables, self.cost)
+
+    @cached_property
+    def _evaluation(self) -> FloatArray:
+        return value_of(self.tables, self.policy, self.best_cost)
+
+    def value_of(self, sign: float) -> FloatArray:
+        """Return V* for c (upper bound), or the value of π for c* (lower bound), under P̂."""
+        return self.plan.value if sign > 0 else self._evaluation
+
     def believed(self) -> tuple[float, float]:
         """Return F(c) and g(μ_E - μ̂) as if P̂ were the truth."""
         belief, expert = self.problem.belief, self.problem.expert_occupancy
-        upper = belief.penalty(self.cost) + expert @ self.cost - optimal(self.tables, self.cost).expected_cost
+        upper = belief.penalty(self.cost) + expert @ self.cost - self.plan.expected_cost
         return float(upper), self.least(self.best_cost, float(self.occupancy @ self.best_cost))
 
     def least(self, cost: FloatArray, apprentice: float) -> float:
@@ -124,21 +137,14 @@ class Side:
     Attributes:
         sign: 1 for the upper bound, where u must be low; -1 for the lower bound, where it is high.
         value: u.
-        margins: the planned b.
         rates: λ of each pair.
-        weights: the occupancy along which the margins count.
+        loss: what the margins cost, by the plan.
     """
 
     sign: float
     value: FloatArray
-    margins: FloatArray
     rates: FloatArray
-    weights: FloatArray
-
-    @property
-    def loss(self) -> float:
-        """What the margins cost, by the plan, up to γ/(1-γ)."""
-        return float(self.weights @ self.margins)
+    loss: float
 
 
 def plan_side(
@@ -151,7 +157,7 @@ def plan_side(
     """
     gamma, numbers, fresh = candidate.tables.discount, np.maximum(candidate.numbers, 1), np.maximum(fresh, 1)
     cost = candidate.cost if sign > 0 else candidate.best_cost
-    value, _ = _value_of(candidate, cost, sign)
+    value = candidate.value_of(sign)
     safety, beyond = shape
     end = _end(cost, value, sign, beyond)
     centre, variances = spread(candidate.tables.transitions, value)
@@ -160,8 +166,10 @@ def plan_side(
     rates = rate(squares, log_term)
     margins = margin(ranges, squares, rates, log_term, fresh) + safety * np.sqrt(variances * (1 / fresh + 1 / numbers))
     margins = np.where(candidate.known, 0.0, np.minimum(margins, ranges))
-    value, weights = _value_of(candidate, cost - sign * gamma / (1 - gamma) * margins, sign)
-    return Side(sign, sign * np.maximum(sign * value, sign * end), margins, rates, weights)
+    careful = cost - sign * gamma / (1 - gamma) * margins
+    tested = optimal(candidate.tables, careful).value if sign > 0 else value_of(candidate.tables, candidate.policy, careful)
+    tested = sign * np.maximum(sign * tested, sign * end)
+    return Side(sign, tested, rates, float(sign * candidate.problem.initial @ (value - tested)))
 
 
 def shortfall(candidate: Candidate, side: Side, fresh: sp.csr_array, log_term: float) -> float:
@@ -199,12 +207,11 @@ def allocate(candidate: Candidate, budget: int, log_term: float) -> IntArray:
     gamma = mdp.discount
     if not free.any():
         return np.zeros(n, dtype=np.int64)
-    value, occupancy = _value_of(candidate, candidate.cost, 1.0)
-    slack = np.maximum(candidate.cost - mdp.flow_transpose(value), 0.0)
+    slack = np.maximum(candidate.cost - mdp.flow_transpose(candidate.plan.value), 0.0)
     noise = (math.sqrt(2 * log_term) + PLANNED[0]) ** 2
     harmless, needs, visited = (1 - gamma) / gamma * slack / 2, np.zeros(n), np.zeros(n)
     terms = []
-    for sign, weights in ((1.0, occupancy), (-1.0, candidate.occupancy)):
+    for sign, weights in ((1.0, candidate.plan.occupancy), (-1.0, candidate.occupancy)):
         ranges, variances, allowed = _scales(candidate, sign)
         terms.append((ranges * log_term, noise * variances))
         urgent = free & (allowed > 0) & ((sign > 0) | (candidate.policy > 0))
@@ -245,7 +252,7 @@ def _spending(numbers: Callable[[float], FloatArray], budget: float, sign: float
 def _scales(candidate: Candidate, sign: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return range and variance after each pair, and what the end of u allows; 0 where it allows all."""
     gamma, cost = candidate.tables.discount, candidate.cost if sign > 0 else candidate.best_cost
-    value, _ = _value_of(candidate, cost, sign)
+    value = candidate.value_of(sign)
     end = _end(cost, value, sign, PLANNED[1])
     centre, variances = spread(candidate.tables.transitions, value)
     allowed = sign * ((1 - gamma) * cost + gamma * centre - end) / gamma
@@ -255,16 +262,6 @@ def _scales(candidate: Candidate, sign: float) -> tuple[FloatArray, FloatArray, 
 def _end(cost: FloatArray, value: FloatArray, sign: float, beyond: float) -> float:
     """Return the end beyond which no value goes; at the extreme cost itself no draw is needed."""
     return float(sign * max((sign * value).min() - beyond * np.ptp(value), (sign * cost).min()))
-
-
-def _value_of(candidate: Candidate, cost: FloatArray, sign: float) -> tuple[FloatArray, FloatArray]:
-    """Return the value of the optimum (upper bound) or of π (lower bound) under P̂, and the occupancy."""
-    mdp = candidate.tables
-    if sign > 0:
-        plan = optimal(mdp, cost)
-        # The exact value of the greedy policy could exceed V* by rounding; the bound is tested by draws anyway.
-        return plan.value, plan.occupancy
-    return value_of(mdp, candidate.policy, cost), candidate.occupancy
 
 
 def _spread_of(candidate: Candidate, value: FloatArray, sign: float) -> tuple[FloatArray, FloatArray]:

@@ -33,8 +33,8 @@ from rlfd_gym.problem.black_box import BlackBoxProblem
 from rlfd_gym.solvers.sampled.certificate import Candidate
 from rlfd_gym.solvers.sampled.draws import Oracle, counted, tables_of
 
-SIZES_U = (0.3, 3.0, 30.0)  # of steps for c and u, and of steps for μ, relative to their natural scale
-SIZES_MU = (1.0, 10.0, 100.0)
+SIZES_U = (0.1, 1.0, 10.0, 100.0)  # of steps for c and u, and of steps for μ, relative to their natural scale
+SIZES_MU = (1.0, 10.0, 100.0, 1000.0)
 SHRINK = math.sqrt(3.0)  # a call of `learn` makes three times the steps of that before
 KEPT = 1_000_000  # draws that are counted at a time
 

@@ -223,7 +223,7 @@ def _walks(candidate: Candidate, budget: int, eta: float, moment: float, log_ter
         return 0 if not budget else max(1, budget // (2 * horizon_of(gamma, budget)))
     even = np.full(candidate.problem.n_pairs, budget / free)
     sides = [plan_side(candidate, sign, even, log_term, PLANNED) for sign in (1.0, -1.0)]
-    linear = gamma / (1 - gamma) * sum(side.loss for side in sides)
+    linear = sum(side.loss for side in sides)
     best, expected = 0, math.inf
     for share in (0.05, 0.1, 0.2, 0.35, 0.5, 0.7):
         walks = int(share * budget) // horizon_of(gamma, max(1, int(share * budget * (1 - gamma))))
