@@ -18,8 +18,8 @@ from .experts.sampled import SampledExpert as SampledExpert
 from .experts.scale import CostScale as CostScale
 from .mdp.adapters import cost_of_env as cost_of_env
 from .mdp.forward import Plan as Plan
-from .mdp.simulator import Simulator as Simulator
 from .mdp.simulating import simulate as simulate
+from .mdp.simulator import Simulator as Simulator
 from .mdp.tables import TabularMDP as TabularMDP
 from .problem.black_box import BlackBoxProblem as BlackBoxProblem
 from .problem.guarantee import Guarantee as Guarantee

@@ -215,16 +215,17 @@ Made by `python scripts/oracle_study.py --docs docs`; every number on this page 
 the true transitions, with probability 0.95. Here the true tables are known, so that the certificate can be compared
 with the truth. The expert's actions are random {noise} of the time, the prior is the true cost.
 
-| environment | pairs | method | certified gap, 10⁴ draws | 10⁵ | 10⁶ | at the end (draws, time) | true gap then | value |
+| environment | pairs | method | certified gap, 10⁴ draws | 10⁵ | 10⁶ | in the end (draws, time) | true gap | value |
 |---|---:|---|---:|---:|---:|---:|---:|---:|
 {rows}
 
 ![Certified and true gap against the number of draws](oracle.png)
 
-The grey line is 5% of the value. Each point is a round: it learns from all draws so far and certifies by fresh ones. The
-bounds of {held} of {rounds} rounds hold under the true tables.
+The grey line is 5% of the value. Each point is a round: it learns from all draws so far and certifies by fresh ones.
+The bounds of {held} of {rounds} rounds hold under the true tables.
 
-- Sampling the model certifies the smaller gap from the same draws, so it is what `RLfDTrainer` does without tables. Its
+- From about 3·10⁵ draws on, sampling the model certifies the smaller gap from the same draws everywhere here, so it is
+  what `RLfDTrainer` does without tables. Its
   own error is far below what can be certified; what is left is the price of not knowing the transitions.
 - In Taxi every pair has one next state. Nobody says so, but the margin of draws that are all alike falls like 1/m,
   not like 1/√m. Where the oracle may be believed to be deterministic (`simulate(env, deterministic=True)`), one draw of

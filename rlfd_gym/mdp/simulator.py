@@ -101,6 +101,7 @@ class Drawn(Simulator):
     kind = "tables"
 
     def __init__(self, mdp: TabularMDP, deterministic: bool) -> None:
+        """Add up the rows."""
         spaces = SimpleNamespace(observation_space=None, action_space=None, feasible=mdp.feasible)
         super().__init__(mdp, spaces, (mdp.n_states, mdp.n_actions), mdp.discount, deterministic)
         self._base = mdp
@@ -121,6 +122,7 @@ class Placed(Simulator):
     kind = "set_state"
 
     def __init__(self, *what: Any, place: Callable[[int], Any], terminal: IntArray | None, seed: int) -> None:
+        """Look for terminal states, unless they are given."""
         super().__init__(*what)
         self._place = place
         if terminal is not None:

@@ -30,6 +30,7 @@ class Stepped(Simulator):
     kind = "step"
 
     def __init__(self, *what: Any, steps: int, terminal: IntArray | None, seed: int) -> None:
+        """Play the first steps, and fix which pairs are feasible."""
         super().__init__(*what)
         self._rng, self._seed, self._state = np.random.default_rng(seed), seed, -1
         self._cards: dict[tuple[int, int], deque[int]] = {}
@@ -40,7 +41,7 @@ class Stepped(Simulator):
             self.absorbing[terminal] = True
         for _ in range(steps):
             here = self._here()
-            tried = [len(self._cards.get((here, a), ())) for a in np.flatnonzero(allowed[here])]
+            tried = [len(self._cards.get((here, a), ())) for a in np.flatnonzero(allowed[here]).tolist()]
             least = np.flatnonzero(np.array(tried) == min(tried))
             action = int(np.flatnonzero(allowed[here])[self._rng.choice(least)])
             met[here, action] = True

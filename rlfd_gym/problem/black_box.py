@@ -113,7 +113,7 @@ class BlackBoxProblem(Problem):
         self._check_expert(expert, mask)
         pairs = Pairs.of_mask(mask)
         norm = _checks.one_of("regulariser", regulariser, NORMS)
-        values = {
+        values: dict[str, Any] = {
             "oracle": oracle,
             "expert": expert,
             "belief": near_prior(prior, alpha, norm, pairs.n_pairs).over(pairs),

@@ -32,7 +32,9 @@ def test_toy_text_environments_are_simulated_without_reading_their_tables(name):
     states, actions = tables.pair_states[reachable], tables.pair_actions[reachable]
     following = simulator.sample_next(states, actions, np.random.default_rng(0))
     assert (tables.transitions.toarray()[np.flatnonzero(reachable), following] > 0).all()
-    stays = np.add.reduceat(tables.transitions.toarray()[np.arange(tables.n_pairs), tables.pair_states], tables.state_starts[:-1])
+    stays = np.add.reduceat(
+        tables.transitions.toarray()[np.arange(tables.n_pairs), tables.pair_states], tables.state_starts[:-1]
+    )
     absorbing = stays == np.diff(tables.state_starts)
     seen = np.unique(states)
     np.testing.assert_array_equal(simulator.absorbing[seen], absorbing[seen])

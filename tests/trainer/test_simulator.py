@@ -65,7 +65,9 @@ def test_the_default_without_tables_is_certified_and_better_than_algorithm_1_wit
     assert trainer.solution.stats["calls"] <= 30_000
     other = make(shown, env, prior=grid.cost, alpha=1.0, rng=1)
     other.train(15_000, log_interval=0)  # two draws in a step
-    costs = [grid.mdp.expected_cost(grid.mdp.pairs(t.policy.probabilities.numpy()), grid.cost) for t in (trainer, other)]
+    costs = [
+        grid.mdp.expected_cost(grid.mdp.pairs(t.policy.probabilities.numpy()), grid.cost) for t in (trainer, other)
+    ]
     assert costs[0] < costs[1]
     trainer.save(tmp_path / "trainer.npz")
     again = RLfDTrainer.load(tmp_path / "trainer.npz", env, custom_logger=quiet)

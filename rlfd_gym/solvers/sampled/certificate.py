@@ -167,7 +167,9 @@ def plan_side(
     margins = margin(ranges, squares, rates, log_term, fresh) + safety * np.sqrt(variances * (1 / fresh + 1 / numbers))
     margins = np.where(candidate.known, 0.0, np.minimum(margins, ranges))
     careful = cost - sign * gamma / (1 - gamma) * margins
-    tested = optimal(candidate.tables, careful).value if sign > 0 else value_of(candidate.tables, candidate.policy, careful)
+    tested = (
+        optimal(candidate.tables, careful).value if sign > 0 else value_of(candidate.tables, candidate.policy, careful)
+    )
     tested = sign * np.maximum(sign * tested, sign * end)
     return Side(sign, tested, rates, float(sign * candidate.problem.initial @ (value - tested)))
 

@@ -65,7 +65,9 @@ class Descent:
         steps = max(1, budget // (2 * problem.n_pairs))
         sums, counts = self._steps(steps, counts)
         tables = tables_of(problem, counts, self.oracle.absorbing)
-        judged = [self._repaired(tables, counts, *point) for point in zip(*(each / steps for each in sums), strict=True)]
+        judged = [
+            self._repaired(tables, counts, *point) for point in zip(*(each / steps for each in sums), strict=True)
+        ]
         order = np.argsort([gap for gap, _, _ in judged], kind="stable")
         _, cost, policy = judged[order[0]]
         kept = np.sort(order[: max(1, (len(order) + 1) // 2)])

@@ -98,9 +98,7 @@ def tables_of(problem: BlackBoxProblem, counts: sp.csr_array, absorbing: NDArray
     stays = sp.csr_array((stay.astype(np.float64), places), shape=counts.shape)
     rows = sp.diags_array(inverse) @ counts + stays
     pairs = problem.pairs
-    return TabularMDP(
-        rows, pairs.pair_states, pairs.pair_actions, problem.initial, problem.discount, pairs.n_actions
-    )
+    return TabularMDP(rows, pairs.pair_states, pairs.pair_actions, problem.initial, problem.discount, pairs.n_actions)
 
 
 def spread(rows: sp.csr_array, value: FloatArray) -> tuple[FloatArray, FloatArray]:

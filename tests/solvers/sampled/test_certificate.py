@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles import box_of, true_bounds
-from strategies import make_mdp, make_problem
+from strategies import make_problem
 
 from rlfd_gym import solve_sampled
 
@@ -13,12 +13,12 @@ from rlfd_gym import solve_sampled
 @pytest.mark.parametrize(("alpha", "regulariser"), [(0.1, "l2"), (0.0, "l2"), (0.05, "l1")])
 def test_the_bounds_hold_for_the_true_transitions(alpha, regulariser):
     missed = 0
-    for seed in range(12):
+    for seed in range(6):
         problem = make_problem(seed, 4, 2, discount=0.6, alpha=alpha, regulariser=regulariser)
         solution = solve_sampled(box_of(problem), calls=4000, confidence=0.5, seed=seed)
         upper, lower = true_bounds(problem, solution)
         missed += solution.upper < upper - 1e-9 or solution.lower > lower + 1e-9
-    assert missed <= 6
+    assert missed <= 3
 
 
 @pytest.mark.slow
@@ -34,12 +34,23 @@ def test_the_certificate_covers_with_its_confidence(method):
     assert np.mean(missed) <= 0.1
 
 
-def test_an_oracle_that_contradicts_the_first_draws_is_not_certified_by_them():
-    """The first draws all lead to one state; later ones show the truth, and the bounds are of the truth."""
-    problem = make_problem(3, 4, 2, discount=0.6)
-    for seed in range(5):
-        solution = solve_sampled(box_of(problem), calls=20_000, seed=seed)
-        upper, lower = true_bounds(problem, solution)
+def test_first_draws_that_mislead_do_not_mislead_the_certificate():
+    """What is learned comes from draws of another world; the bounds are those of the world that is drawn from later."""
+    problem, other = make_problem(3, 4, 2, discount=0.6), make_problem(3, 4, 2, discount=0.6)
+    first = 10 * problem.n_pairs
+    for seed in range(3):
+        box = box_of(problem)
+        truth, calls = box.oracle.cumulative, []
+        wrong = np.random.default_rng(seed).permuted(np.diff(truth, axis=1, prepend=0.0), axis=1).cumsum(axis=1)
+
+        def draw(states, actions, rng, box=box, truth=truth, calls=calls, wrong=wrong):
+            box.oracle.cumulative = wrong if sum(calls) < first else truth
+            calls.append(len(states))
+            return type(box.oracle).sample_next(box.oracle, states, actions, rng)
+
+        box.oracle.sample_next = draw
+        solution = solve_sampled(box, calls=3 * first, seed=seed)
+        upper, lower = true_bounds(other, solution)
         assert solution.lower <= lower <= upper <= solution.upper
 
 
@@ -48,5 +59,5 @@ def test_more_calls_certify_a_smaller_gap_down_to_what_was_asked_for():
     few, many = (solve_sampled(box_of(problem), calls=calls) for calls in (3000, 300_000))
     assert many.duality_gap < 0.2 * few.duality_gap
     asked = solve_sampled(box_of(problem), gap=0.1)
-    assert asked.finished and asked.duality_gap <= 0.1 and asked.stats["calls"] < 10_000_000
-    assert make_mdp(5, 4, 2, 0.5).n_pairs == problem.n_pairs
+    assert asked.finished
+    assert asked.duality_gap <= 0.1

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from oracles import SteppedLake, TableOracle, box_of, exact_expert, true_bounds
 from strategies import make_problem
 
-from rlfd_gym import BlackBoxProblem, RLfDProblem, SampledExpert, TabularMDP, noisy_expert, simulate, solve_exact, solve_sampled
+from rlfd_gym import (
+    BlackBoxProblem,
+    RLfDProblem,
+    SampledExpert,
+    TabularMDP,
+    noisy_expert,
+    simulate,
+    solve_exact,
+    solve_sampled,
+)
 from rlfd_gym.solvers.sampled.certificate import Candidate, allocate
 from rlfd_gym.solvers.sampled.draws import Oracle, tables_of
 from rlfd_gym.solvers.sampled.estimated import solve_estimated
@@ -63,7 +74,7 @@ def test_the_callback_sees_every_round_and_may_stop(problem):
     seen = []
     solve_sampled(box_of(problem), calls=20_000, callback=seen.append)
     assert [s.stats["rounds"] for s in seen] == list(range(1, len(seen) + 1))
-    assert all(b.duality_gap <= a.duality_gap for a, b in zip(seen, seen[1:], strict=False))
+    assert all(b.duality_gap <= a.duality_gap for a, b in itertools.pairwise(seen))
     stopped = solve_sampled(box_of(problem), calls=20_000, callback=lambda solution: False)
     assert stopped.stats["rounds"] == 1
 
