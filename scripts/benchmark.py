@@ -547,7 +547,7 @@ def sampled() -> Iterator[Line]:
     spent = time.perf_counter() - begun
     certified, value = solution.duality_gap, solve_exact(problem).lower
     yield Line(
-        "Taxi from draws alone to a certified 5% of its value, seconds",
+        "Taxi from draws alone, certified to 5% of its value",
         f"{spent:.0f} s, {solution.stats['calls'] / 1e6:.0f} M draws",
         f"gap / value {certified / value:.3f}",
         spent / 60,

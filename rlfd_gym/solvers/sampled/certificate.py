@@ -187,7 +187,7 @@ def shortfall(candidate: Candidate, side: Side, fresh: sp.csr_array, log_term: f
     mean = np.where(counts > 0, (fresh @ u) / np.maximum(counts, 1), 0.0)
     far = margin(ranges, squares, side.rates, log_term, counts)
     end = u.min() if sign > 0 else u.max()
-    after = np.where(counts > 0, mean - sign * far, end)
+    after = np.where((counts > 0) & (ranges > 0), mean - sign * far, end)  # without a range: the end alone
     after = np.maximum(after, end) if sign > 0 else np.minimum(after, end)
     after = np.where(candidate.known, centre, after)
     cost = candidate.cost if sign > 0 else candidate.best_cost

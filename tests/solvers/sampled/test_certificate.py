@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from oracles import box_of, true_bounds
 from strategies import make_problem
 
-from rlfd_gym import solve_sampled
+from rlfd_gym import RLfDProblem, TabularMDP, solve_sampled
+from rlfd_gym.solvers.sampled.certificate import Candidate, Side, shortfall
 
 
 @pytest.mark.parametrize(("alpha", "regulariser"), [(0.1, "l2"), (0.0, "l2"), (0.05, "l1")])
@@ -52,6 +54,17 @@ def test_first_draws_that_mislead_do_not_mislead_the_certificate():
         solution = solve_sampled(box, calls=3 * first, seed=seed)
         upper, lower = true_bounds(other, solution)
         assert solution.lower <= lower <= upper <= solution.upper
+
+
+def test_a_pair_that_seemed_to_lead_to_the_least_value_is_credited_with_nothing_more():
+    """The bound has no range there, so fresh draws cannot raise it above the least value."""
+    mdp = TabularMDP([[0, 1], [0, 1]], [0, 1], [0, 0], [1.0, 0.0], 0.5)
+    box = box_of(RLfDProblem(mdp, mdp.occupancy_of([1.0, 1.0]), [0.0, -1.0], 0.1))
+    known = np.zeros(2, dtype=bool)
+    candidate = Candidate(box, mdp, np.full(2, 10.0), known, np.array([0.0, -0.9]), np.ones(2))
+    side = Side(1.0, np.array([-0.5, -1.0]), np.full(2, 0.9), 0.0)
+    fresh = sp.csr_array([[60.0, 40.0], [0.0, 100.0]])  # the first pair was seen to stay, too
+    assert shortfall(candidate, side, fresh, 5.0) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_more_calls_certify_a_smaller_gap_down_to_what_was_asked_for():
