@@ -229,8 +229,8 @@ def allocate(candidate: Candidate, budget: int, log_term: float) -> IntArray:
 
     few = EVEN * budget * free / free.sum()
     numbers = few + _spending(for_slack, budget / 2, -1.0) + _spending(for_policies, budget * (0.5 - EVEN), 1.0)
-    numbers *= budget / numbers.sum()
-    return np.where(free, np.maximum(np.floor(numbers), 1), 0).astype(np.int64)
+    numbers *= max(budget - int(free.sum()), 0) / numbers.sum()
+    return np.where(free, 1 + np.floor(numbers), 0).astype(np.int64)
 
 
 def _draws(range_term: FloatArray, variance_term: FloatArray, margins: FloatArray) -> FloatArray:

@@ -174,7 +174,8 @@ def _certified(
     free = max(int((~oracle.known).sum()), 1)
     logs = {1.0: math.log(2 * free * len(SHAPES) / eta), -1.0: math.log(4 * free * len(SHAPES) / eta)}
     walks = _walks(candidate, budget, eta, moment, logs[-1.0])
-    drawn = int(budget - walks * horizon_of(tables.discount, walks)) if walks else budget
+    walks = min(walks, max(budget - free, 0) // horizon_of(tables.discount, walks))
+    drawn = budget - walks * horizon_of(tables.discount, walks)
     numbers = allocate(candidate, max(drawn, free), logs[-1.0])
     plans = {
         sign: [plan_side(candidate, sign, numbers.astype(np.float64), logs[sign], shape) for shape in SHAPES]

@@ -49,6 +49,8 @@ def test_no_more_is_drawn_than_allowed_in_batches_as_large_as_allowed(problem, m
     assert solution.stats["calls"] == box.oracle.calls <= 20_000
     assert box.oracle.asked <= 700
     assert solution.method == f"sampled: {method}"
+    few = 4 * problem.n_pairs + 2  # the least that is taken
+    assert solve_sampled(box_of(problem), calls=few, method=method).stats["calls"] <= few
 
 
 @pytest.mark.parametrize("method", ["model", "smd"])
