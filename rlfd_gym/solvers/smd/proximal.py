@@ -36,6 +36,7 @@ from rlfd_gym.solvers.smd.alias import SLOT, alias_draw
 from rlfd_gym.solvers.smd.intrinsics import FAN, prefetch
 from rlfd_gym.solvers.smd.kernels import BLOCK, HINT_FROM, NOT_FINITE, OK, Z_RANGE, update_mu, weight_of
 from rlfd_gym.solvers.smd.lazy import Powers, decay, decayed, drift, powers_of, pulled, slide
+from rlfd_gym.solvers.smd.records import aligned_copy
 from rlfd_gym.solvers.smd.tree import node_draw, tree_draw, tree_rebuild, tree_set, tree_shape, tree_total
 
 DRAWS = 4  # uniforms per step, and sampled indices
@@ -56,8 +57,20 @@ PAIR = np.dtype(
     ]
 )
 STATE = np.dtype([("x", "f8"), ("x_sum", "f8"), ("flow", "f8"), ("since", "i8")])  # of the value; flow is b
-R_STEPS, INVERSE_Z, FLUSHES, TOTAL, COUNT = range(5)  # entries of Run.clock
+R_STEPS, INVERSE_Z, FLUSHES, TOTAL = range(4)  # entries of ProximalRun.clock
 LINEAR = 1e-150  # a penalty below this weight is none: its multiples would overflow
+
+
+class Step(NamedTuple):
+    """The constants of a step."""
+
+    discount: float
+    scale: float  # 1 / (1-γ)
+    eta: float
+    eta_value: float
+    eta_mu: float  # n η_μ
+    period: int  # steps between flushes
+    powers: Powers
 
 
 class ProximalRun(NamedTuple):
@@ -67,7 +80,8 @@ class ProximalRun(NamedTuple):
     state_buffer: FloatArray  # S records STATE
     tree: FloatArray  # (nodes, FAN): one level after the other, the weights first
     levels: IntArray  # the first node of each level
-    clock: FloatArray  # steps and A since the last flush; flushes, steps, and steps in the averages, so far
+    clock: FloatArray  # steps and A since the last flush; flushes and steps so far
+    step: Step
     slopes: FloatArray | None = None  # (n, 2); None for the ℓ2 penalty
     ends: FloatArray | None = None  # (n, 2), the interval of each pair's cost; None for [-1, 1]
 
@@ -91,17 +105,26 @@ class ProximalRun(NamedTuple):
         """How many steps the run has made."""
         return int(self.clock[TOTAL])
 
+    def average(self) -> Point:
+        """Return the averages over the steps made so far, without changing the run."""
+        return _settled(self)[0]
 
-class Step(NamedTuple):
-    """The constants of a step."""
+    def iterate(self) -> Point:
+        """Return the current iterate, without changing the run."""
+        return _settled(self)[1]
 
-    discount: float
-    scale: float  # 1 / (1-γ)
-    eta: float
-    eta_value: float
-    eta_mu: float  # n η_μ
-    period: int  # steps between flushes
-    powers: Powers
+    def copy(self) -> ProximalRun:
+        """Return a copy that can be continued without changing the original."""
+        own = (aligned_copy(array) for array in (self.pair_buffer, self.state_buffer, self.tree))
+        return ProximalRun(*own, self.levels, self.clock.copy(), self.step, self.slopes, self.ends)
+
+    def with_step(self, step: Step) -> ProximalRun:
+        """Return a copy that continues with other step sizes; the same ones change nothing."""
+        own = self.copy()
+        if step[:6] == self.step[:6]:
+            return own
+        flush(own)
+        return own._replace(step=step)
 
 
 def step_of(problem: Problem, etas: tuple[float, ...]) -> Step:
@@ -118,7 +141,7 @@ def is_quadratic(problem: Problem) -> bool:
     return problem.regulariser == "l2" and problem.alpha > LINEAR
 
 
-def start(problem: Problem, point: Point, expert: FloatArray, flow: FloatArray) -> ProximalRun:
+def start(problem: Problem, point: Point, step: Step, expert: FloatArray, flow: FloatArray) -> ProximalRun:
     """Start a run at a point, for an expert's occupancy μ_E with the flow b = Tγ μ_E."""
     belief: Any = problem.belief
     pairs, states = aligned(problem.n_pairs, PAIR), aligned(problem.n_states, STATE)
@@ -144,46 +167,35 @@ def start(problem: Problem, point: Point, expert: FloatArray, flow: FloatArray) 
     levels, size = tree_shape(problem.n_pairs)
     tree = aligned(size * FAN, np.dtype("f8")).reshape(size, FAN)
     tree[:] = 0.0
-    run = ProximalRun(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(5), slopes, ends)
-    step = Step(0.5, 2.0, 0.0, 0.0, 0.0, 1, powers_of(0.0, 1))
-    flush(run.pairs, run.states, tree, levels, run.clock, step, run.slopes, run.ends)
+    run = ProximalRun(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(4), step, slopes, ends)
+    flush(run)
     run.clock[FLUSHES] = 0
     return run
 
 
-def copy_of(run: ProximalRun) -> ProximalRun:
-    """Return a copy that can be continued without changing the original."""
-
-    def copied(array: FloatArray) -> FloatArray:
-        copy = aligned(array.size, array.dtype).reshape(array.shape)
-        copy[...] = array
-        return copy
-
-    own = copied(run.pair_buffer), copied(run.state_buffer), copied(run.tree)
-    return ProximalRun(*own, run.levels, run.clock.copy(), run.slopes, run.ends)
-
-
-def settled(run: ProximalRun, step: Step) -> tuple[Point, Point]:
+def _settled(run: ProximalRun) -> tuple[Point, Point]:
     """Return the averages over the steps so far, and the current iterate, without changing the run."""
-    own = copy_of(run)
-    weights, z = own.weights / own.weights.sum(), own.clock[COUNT]
-    flush(own.pairs, own.states, own.tree, own.levels, own.clock, step, own.slopes, own.ends)
+    own, count = run.copy(), run.clock[TOTAL]
+    weights = own.weights / own.weights.sum()
+    flush(own)
     pairs, states = own.pairs, own.states
-    occupancy = pairs["mu_sum"] / pairs["mu_sum"].sum()  # one up to rounding
+    last = Point(pairs["x"].copy(), states["x"].copy(), weights)
+    if count == 0:
+        return last, last
     low, high = (-1.0, 1.0) if run.ends is None else (run.ends[:, 0], run.ends[:, 1])
-    cost, value = np.clip(pairs["x_sum"] / z, low, high), np.clip(states["x_sum"] / z, -1.0, 1.0)
-    return Point(cost, value, occupancy), Point(pairs["x"].copy(), states["x"].copy(), weights)
+    cost, value = np.clip(pairs["x_sum"] / count, low, high), np.clip(states["x_sum"] / count, -1.0, 1.0)
+    return Point(cost, value, pairs["mu_sum"] / pairs["mu_sum"].sum()), last
 
 
 @compiled
-def advance(run, slot_buffer, step, draws, samples):
+def advance(run, slot_buffer, draws, samples):
     """Make len(draws) steps in place; `samples` receives the sampled indices.
 
     Returns a status code.
     """
     pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
     slots, tree, levels, clock = slot_buffer.view(SLOT), run.tree, run.levels, run.clock
-    slopes, ends = run.slopes, run.ends
+    slopes, ends, step = run.slopes, run.ends, run.step
     z = tree_total(tree, levels)
     now = int(clock[R_STEPS])
     inverse_z = clock[INVERSE_Z]
@@ -213,7 +225,7 @@ def advance(run, slot_buffer, step, draws, samples):
             if not stands(z, inverse_z, now, step.period):
                 clock[R_STEPS] = now
                 clock[INVERSE_Z] = inverse_z
-                z = flush(pairs, states, tree, levels, clock, step, slopes, ends)
+                z = flush(run)
                 now = 0
                 inverse_z = 0.0
                 if not 0.0 < z < Z_RANGE:
@@ -221,7 +233,6 @@ def advance(run, slot_buffer, step, draws, samples):
     clock[R_STEPS] = now
     clock[INVERSE_Z] = inverse_z
     clock[TOTAL] += len(draws)
-    clock[COUNT] += len(draws)
     return OK
 
 
@@ -323,11 +334,13 @@ def _drift_value(states, step, now, s):
 
 
 @compiled
-def flush(pairs, states, tree, levels, clock, step, slopes, ends):
+def flush(run):
     """Bring all up to date, rescale the weights to sum to 1, rebuild the tree, restart the clocks.
 
     Returns the new Z.
     """
+    pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
+    tree, levels, clock, step, slopes, ends = run.tree, run.levels, run.clock, run.step, run.slopes, run.ends
     now = int(clock[R_STEPS])
     inverse_z = clock[INVERSE_Z]
     weights = tree.reshape(tree.size)
