@@ -1,7 +1,7 @@
 r"""The convergence theorems of Algorithm 1: its step sizes, iterations and promised accuracy.
 
-**On the box** (the paper's theorem, `BoxTheorem`; variant="paper" of `solve_smd`). Algorithm 1 with η_cu = ε/(4 v_cu) and
-η_μ = ε/(4 v_μ) has an expected gap of at most ε after
+**On the box** (the paper's theorem, `BoxTheorem`; variant="paper" of `solve_smd`). Algorithm 1 with
+η_cu = ε/(4 v_cu) and η_μ = ε/(4 v_μ) has an expected gap of at most ε after
 
     T = max{16 (n+S) / (ε η_cu), 8 log n / (ε η_μ)}
 

@@ -15,7 +15,7 @@ from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee, guarantee_at
 from rlfd_gym.problem.solution import History, Solution
 from rlfd_gym.solvers.smd import stages
-from rlfd_gym.solvers.smd.runs import Checkpoint, Plan, SmdState, Start, Total, run_all
+from rlfd_gym.solvers.smd.runs import Plan, SmdState, Start, Total, run_all
 from rlfd_gym.solvers.smd.stages import Search
 
 CHANGES = ("change_cost", "change_value", "change_occupancy", "change_mixture")  # as `measure` records them
@@ -40,7 +40,7 @@ class Course:
         if search is not None:
             assert isinstance(problem, RLfDProblem)
             until = min(until, search.ends)
-            anew = self.stage_ended or not isinstance(runs[0], Checkpoint)
+            anew = self.made == search.begins
             plan = replace(plan, etas=search.sizes(problem), point=search.start if anew else None)
         self.plan = replace(plan, steps=until - self.made, point=None)
         total = run_all(problem, replace(plan, steps=until - self.made), runs, jobs, update)
@@ -65,7 +65,8 @@ class Course:
             if self.repair or self.search is not None:
                 best = stages.judged(problem, average, self.repair)
                 best = best if self.search is None else self.search.best.or_better(best)
-                average, upper, lower = best.point, best.upper, best.lower
+                average = best.point
+                upper, lower = problem.bounds(*average)
             stats |= {"gap": upper - lower, "raw_gap": raw_gap}
             policy = planned_policy(problem.mdp, average.occupancy, problem.belief.cost(average.x))
             promise = guarantee_at(problem, average, upper, lower, policy)

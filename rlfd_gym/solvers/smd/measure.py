@@ -7,7 +7,6 @@ times as long. Tests compare the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -49,34 +48,14 @@ def measuring_of(problem: RLfDProblem, every: int) -> Measuring:
     return Measuring(every, p.data, p.indices, p.indptr, problem.expert, problem.alpha, *scratch)
 
 
-def record(
-    problem: RLfDProblem,
-    checkpoint: Checkpoint,
-    draws: FloatArray,
-    rows: FloatArray,
-    every: int,
-    make: Callable[[Checkpoint, FloatArray], int],
-) -> int:
-    """Make steps by `make`, and write a row of `rows` every `every` steps: for any kind of run.
-
-    Returns a status code.
-    """
-    done, row = 0, 0
-    while done < len(draws):
-        size = min(every - checkpoint.steps % every, len(draws) - done)
-        status = make(checkpoint, draws[done : done + size])
-        if status != OK:
-            return status
-        done += size
-        if checkpoint.steps % every == 0:
-            now, last = checkpoint.average, checkpoint.run.iterate()
-            costs = [problem.belief.cost(point.x) for point in (last, now)]
-            pairs = [(costs[0], costs[1]), (last.value, now.value), (last.occupancy, now.occupancy)]
-            pairs += [(last.x, now.x)] if len(now.x) != problem.n_pairs else []
-            changes = [np.abs(one - other).sum() / max(checkpoint.run.steps - 1, 1) for one, other in pairs]
-            rows[row] = [problem.duality_gap(*now), *changes, 0.0][:COLUMNS]
-            row += 1
-    return OK
+def row_of(problem: RLfDProblem, checkpoint: Checkpoint) -> list[float]:
+    """Return what is recorded of a run of any kind, as `measure` does for those of the paper's variant."""
+    now, last = checkpoint.average, checkpoint.run.iterate()
+    costs = [problem.belief.cost(point.x) for point in (last, now)]
+    pairs = [(costs[0], costs[1]), (last.value, now.value), (last.occupancy, now.occupancy)]
+    pairs += [(last.x, now.x)] if len(now.x) != problem.n_pairs else []
+    changes = [float(np.abs(one - other).sum()) / max(checkpoint.run.steps - 1, 1) for one, other in pairs]
+    return [problem.duality_gap(*now), *changes, 0.0][:COLUMNS]
 
 
 @compiled

@@ -50,6 +50,17 @@ class Plan:
     point: Point | None = None
     """Where the runs start anew, with their random generators as they are; None to continue them."""
 
+    @property
+    def measures(self) -> bool:
+        """Whether the kernel itself records: that of the paper's variant, for runs that count all steps."""
+        return self.record_every > 0 and not self.proximal and not self.staged
+
+    def until_record(self, checkpoint: Checkpoint) -> int:
+        """Return how many steps a kernel that does not record may make until one is due."""
+        if not self.record_every or self.measures:
+            return self.steps
+        return self.record_every - checkpoint.steps % self.record_every
+
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
@@ -224,21 +235,23 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
     for start in starts:
         checkpoint = _begin(problem, start, plan)
         before = checkpoint.steps
-        rows = np.empty((plan.steps // every + 1 if every else 0, measure.COLUMNS))
+        rows = np.full((plan.steps // every + 1 if every else 0, measure.COLUMNS), np.nan)
         # CHUNK steps at a time, with their records. The kernel counts them: Ctrl-C may come at any
         # time.
         try:
             while (done := checkpoint.steps - before) < plan.steps:
-                block = draws[: min(CHUNK, plan.steps - done)]
+                block = draws[: min(CHUNK, plan.steps - done, plan.until_record(checkpoint))]
                 checkpoint.generator.random(out=block)
-                own = rows[checkpoint.steps // every - before // every :] if every else rows
-                if advance(checkpoint, block, own) != kernels.OK:
+                recorded = checkpoint.steps // every - before // every if every else 0
+                if advance(checkpoint.run, block, rows[recorded:]) != kernels.OK:
                     raise FloatingPointError(
                         f"step_size: the iterates are no longer finite after {done} steps of sizes {plan.etas}"
                     )
+                _record(problem, plan, checkpoint, before, rows)
                 update(len(block))
         except KeyboardInterrupt:
             total.finished = False
+            _record(problem, plan, checkpoint, before, rows)
         # Keep the run if it is complete, or if there is nothing else.
         done = checkpoint.steps - before
         if done == plan.steps or (done > 0 and not total.n_runs):
@@ -250,38 +263,32 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
     return total
 
 
-def _kernel(problem: RLfDProblem, plan: Plan) -> tuple[Callable[[Checkpoint, FloatArray, FloatArray], int], int]:
-    """Return a function that makes steps of a run and records them, and how many uniforms a step takes."""
+def _kernel(problem: RLfDProblem, plan: Plan) -> tuple[Callable[[Any, FloatArray, FloatArray], int], int]:
+    """Return a function that makes steps of a run, and how many uniforms a step takes.
+
+    It records them as well if that is compiled.
+    """
     from rlfd_gym.solvers.smd import kernels, measure, proximal, records
 
     n_draws = proximal.DRAWS if plan.proximal else records.DRAWS
-    samples, every = np.empty((CHUNK, n_draws), np.int32), plan.record_every
+    samples = np.empty((CHUNK, n_draws), np.int32)
     if plan.proximal:
         slots = records.slots_of(problem)
+        return lambda run, draws, rows: proximal.advance(run, slots, draws, samples), n_draws
+    tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
+    if not plan.measures:
+        return lambda run, draws, rows: kernels.advance(run, tables, step, draws, samples), n_draws
+    every = measure.measuring_of(problem, plan.record_every)
+    return lambda run, draws, rows: measure.advance_and_measure(run, tables, step, draws, samples, every, rows), n_draws
 
-        def make(checkpoint: Checkpoint, draws: FloatArray) -> int:
-            return int(proximal.advance(checkpoint.run, slots, draws, samples))
-    else:
-        tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
 
-        def make(checkpoint: Checkpoint, draws: FloatArray) -> int:
-            return int(kernels.advance(checkpoint.run, tables, step, draws, samples))
+def _record(problem: RLfDProblem, plan: Plan, checkpoint: Checkpoint, before: int, rows: FloatArray) -> None:
+    """Write the row of `rows` that is due, unless the kernel has."""
+    from rlfd_gym.solvers.smd import measure
 
-    def plain(checkpoint: Checkpoint, draws: FloatArray, rows: FloatArray) -> int:
-        return make(checkpoint, draws)
-
-    def recording(checkpoint: Checkpoint, draws: FloatArray, rows: FloatArray) -> int:
-        return measure.record(problem, checkpoint, draws, rows, every, make)
-
-    def compiled(checkpoint: Checkpoint, draws: FloatArray, rows: FloatArray) -> int:
-        return int(measure.advance_and_measure(checkpoint.run, tables, step, draws, samples, measuring, rows))
-
-    if not every:
-        return plain, n_draws
-    if plan.proximal or plan.staged:
-        return recording, n_draws
-    measuring = measure.measuring_of(problem, every)
-    return compiled, n_draws
+    every = plan.record_every
+    if every and not plan.measures and checkpoint.steps > before and checkpoint.steps % every == 0:
+        rows[checkpoint.steps // every - before // every - 1] = measure.row_of(problem, checkpoint)
 
 
 def _begin(problem: RLfDProblem, start: Start, plan: Plan) -> Checkpoint:
