@@ -48,6 +48,7 @@ class Course:
         self.made = total.count
         self.stage_ended = False
         if search is not None and total.finished and self.made == search.ends:
+            assert isinstance(problem, RLfDProblem)
             self.search = search.after(problem, stages.judged(problem, total.mean_average(), self.repair))
             self.stage_ended = True
         return total

@@ -23,7 +23,7 @@ from rlfd_gym.beliefs import Hull
 from rlfd_gym.problem import BlackBoxProblem, Point, Problem, RLfDProblem
 
 if TYPE_CHECKING:
-    from rlfd_gym.solvers.smd.proximal import ProximalRun
+    from rlfd_gym.solvers.smd.proximal_records import ProximalRun
     from rlfd_gym.solvers.smd.records import Run
     from rlfd_gym.solvers.smd.stages import Search
 
@@ -268,9 +268,9 @@ def _kernel(problem: RLfDProblem, plan: Plan) -> tuple[Callable[[Any, FloatArray
 
     It records them as well if that is compiled.
     """
-    from rlfd_gym.solvers.smd import kernels, measure, proximal, records
+    from rlfd_gym.solvers.smd import kernels, measure, proximal, proximal_records, records
 
-    n_draws = proximal.DRAWS if plan.proximal else records.DRAWS
+    n_draws = proximal_records.DRAWS if plan.proximal else records.DRAWS
     samples = np.empty((CHUNK, n_draws), np.int32)
     if plan.proximal:
         slots = records.slots_of(problem)
@@ -294,19 +294,19 @@ def _record(problem: RLfDProblem, plan: Plan, checkpoint: Checkpoint, before: in
 def _begin(problem: RLfDProblem, start: Start, plan: Plan) -> Checkpoint:
     """Begin a run, or continue a copy of it, as planned."""
     generator = generator_of(start)
-    fresh = not isinstance(start, Checkpoint)
     if not plan.proximal and plan.point is None:
         return begin(problem, start, generator, plan.uniform_start)
-    from rlfd_gym.solvers.smd import proximal, records
+    from rlfd_gym.solvers.smd import proximal_records, records
 
-    before = 0 if fresh else start.steps
+    point, before = middle(problem) if plan.point is None else plan.point, 0
+    if isinstance(start, Checkpoint):
+        before = start.steps
     if not plan.proximal:
-        return Checkpoint(records.start(problem, plan.point), generator, before)
-    step = proximal.step_of(problem, plan.etas)
-    if not fresh and plan.point is None:
+        return Checkpoint(records.start(problem, point), generator, before)
+    step = proximal_records.step_of(problem, plan.etas)
+    if plan.point is None and isinstance(start, Checkpoint) and isinstance(start.run, proximal_records.ProximalRun):
         return Checkpoint(start.run.with_step(step), generator, start.before)
-    point = middle(problem) if plan.point is None else plan.point
-    run = proximal.start(problem, point, step, problem.expert, problem.mdp.flow(problem.expert))
+    run = proximal_records.start(problem, point, step, problem.expert, problem.mdp.flow(problem.expert))
     return Checkpoint(run, generator, before)
 
 

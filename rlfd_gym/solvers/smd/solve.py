@@ -39,6 +39,7 @@ from rlfd_gym.problem.theorem import ProximalTheorem, Theorem
 from rlfd_gym.solvers.smd import stages
 from rlfd_gym.solvers.smd.course import Course
 from rlfd_gym.solvers.smd.runs import Plan, SmdState, Start, keeps_runs
+from rlfd_gym.solvers.smd.stages import Search
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 LARGE_EXPONENT = 500.0  # exp overflows at 709
@@ -161,7 +162,7 @@ def solve_smd(
         plan=Plan(
             steps, etas, step_size is None, record, keep, proximal and not isinstance(problem.belief, Hull), staged
         ),
-        search=None if not staged else state.search if state is not None else stages.first(problem, fix),
+        search=_search(problem, state, fix) if staged else None,
         repair=fix,
         made=made,
         variant=variant,
@@ -196,6 +197,14 @@ def solve_smd(
             stacklevel=2,
         )
     return solution
+
+
+def _search(problem: Problem, state: SmdState | None, repair: bool) -> Search:
+    """Return where the choice of steps stands, or its beginning."""
+    if state is not None and state.search is not None:
+        return state.search
+    assert isinstance(problem, RLfDProblem)
+    return stages.first(problem, repair)
 
 
 def _schedule(

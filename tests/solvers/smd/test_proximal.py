@@ -10,7 +10,7 @@ from strategies import far, make_problem, sparse
 from rlfd_gym import RLfDProblem, solve_smd
 from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import Point, examples
-from rlfd_gym.solvers.smd import kernels, proximal, records
+from rlfd_gym.solvers.smd import kernels, proximal, proximal_records, records
 
 
 def believing(seed, belief):
@@ -76,13 +76,13 @@ def begun(problem, etas, seed=0):
     low, high = problem.belief.ends()
     n, n_states = problem.n_pairs, problem.n_states
     point = Point(np.clip(rng.uniform(-1, 1, n), low, high), rng.uniform(-1, 1, n_states), rng.dirichlet(np.ones(n)))
-    step = proximal.step_of(problem, etas)
-    return proximal.start(problem, point, step, problem.expert, problem.mdp.flow(problem.expert)), point
+    step = proximal_records.step_of(problem, etas)
+    return proximal_records.start(problem, point, step, problem.expert, problem.mdp.flow(problem.expert)), point
 
 
 def advanced(problem, run, n_steps, seed=1):
     """The samples of steps that are made in uneven parts."""
-    draws, slots = np.random.default_rng(seed).random((n_steps, proximal.DRAWS)), records.slots_of(problem)
+    draws, slots = np.random.default_rng(seed).random((n_steps, proximal_records.DRAWS)), records.slots_of(problem)
     parts = []
     for part in np.array_split(draws, 3):
         parts.append(np.empty(part.shape, np.int32))
@@ -101,7 +101,7 @@ def test_averages_and_last_iterate_agree_with_a_dense_loop(name, etas):
         np.testing.assert_allclose(found, expected, atol=1e-12)
     for found, expected in zip(run.iterate(), last, strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-12)
-    assert run.clock[proximal.FLUSHES] > 0
+    assert run.clock[proximal_records.FLUSHES] > 0
 
 
 def test_weights_that_vanish_are_not_lost():
