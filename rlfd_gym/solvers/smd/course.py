@@ -68,7 +68,8 @@ class Course:
                 best = best if self.search is None else self.search.best.or_better(best)
                 average = best.point
                 upper, lower = problem.bounds(*average)
-            stats |= {"gap": upper - lower, "raw_gap": raw_gap}
+            if self.repair or self.variant != "paper":
+                stats |= {"gap": upper - lower, "raw_gap": raw_gap}
             policy = planned_policy(problem.mdp, average.occupancy, problem.belief.cost(average.x))
             promise = guarantee_at(problem, average, upper, lower, policy)
         else:  # without tables one cannot plan where there is no mass

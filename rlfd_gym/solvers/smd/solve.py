@@ -109,10 +109,11 @@ def solve_smd(
 
     Returns:
         A `Solution`. `state.last` is the last iterate, averaged over the runs. In `stats` are
-        "step_sizes", the ones that were used last, and "gap" and "raw_gap": the duality gap of the
-        solution, and that of the averages before they were repaired. If one run is made at a time, Ctrl-C
-        returns what there is, with `finished=False`; with `n_jobs` above one it stops all runs and
-        raises.
+        "step_sizes", the ones that were used last, and where averages may be repaired "gap" and
+        "raw_gap": the duality gap of the solution, and that of the averages as they were.
+
+        If one run is made at a time, Ctrl-C returns what there is, with `finished=False`; with
+        `n_jobs` above one it stops all runs and raises.
 
     Example:
         >>> from rlfd_gym.problem import examples
