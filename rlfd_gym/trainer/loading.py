@@ -258,11 +258,9 @@ def _state(stored: Stored, stats: dict[str, Any], vectors: dict[str, Any], count
         raise ValueError("last: its occupancy is no probability distribution")
     runs = () if version_1 else _runs(stored, header["generators"], n_runs, count, problem)
     if runs:
-        from rlfd_gym.solvers.smd.records import iterate_of  # compiled: loaded when needed
-
         answer = Point(vectors["cost"], vectors["value"], vectors["occupancy"])
         _check_mean("averages", [checkpoint.average for checkpoint in runs], answer)
-        _check_mean("iterates", [iterate_of(checkpoint.run) for checkpoint in runs], last)
+        _check_mean("iterates", [checkpoint.run.iterate() for checkpoint in runs], last)
     return SmdState(etas, runs, last, problem.fingerprint())
 
 

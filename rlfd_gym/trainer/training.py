@@ -169,6 +169,7 @@ def train_smd(
             n_jobs=min(settings.n_jobs, runs),  # there is nothing for more to do
             seed=seed,
             record_every=interval if tables else None,
+            variant="paper",  # whose runs a file can hold
             initial=before,
             callback=show,
             callback_every=interval,
