@@ -58,12 +58,6 @@ class Labelled:
         """Return which rows have a negative number as their label."""
         return self.column.spread([isinstance(label, int) and label < 0 for label in self.labels], False)
 
-    def labels_in(self, rows: NDArray[np.bool_]) -> set[Label | None]:
-        """Return the labels that occur in the given rows."""
-        seen = np.zeros(len(self.labels), dtype=bool)
-        seen[self.column.codes[rows]] = True
-        return {self.labels[code] for code in np.flatnonzero(seen)}
-
     def numbers(self, places: Mapping[Label | None, int]) -> Codes:
         """Return the place of each row's label; -1 where the row has none."""
         return self.column.spread([places.get(label, -1) for label in self.labels], -1, np.int32)

@@ -11,7 +11,7 @@ from small_logs import EPISODES, HEADER, NAMES, early_ends
 
 from rlfd_gym import read_log
 from rlfd_gym.experts.logs import columns
-from rlfd_gym.experts.logs.columns import read_table
+from rlfd_gym.experts.logs.records import read_table
 from rlfd_gym.experts.logs.values import meaning
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_logs import EPISODES, NAMES, bad_rows, early_ends, told
 
 from rlfd_gym import read_log
-from rlfd_gym.experts.logs.columns import read_table
+from rlfd_gym.experts.logs.records import read_table
 from rlfd_gym.experts.logs.faults import Faults
 from rlfd_gym.experts.logs.rows import FREE_INDICES, _all_indices
 
