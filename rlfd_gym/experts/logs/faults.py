@@ -18,6 +18,7 @@ MENDS = (
     ("not among the labels given", "if they exist, add them to the labels (or the prior that lists them)"),
     ("not among the feasible pairs", "if they exist, add them to the feasible pairs"),
     ("is no whole number", 'correct them, or give decimal="," if that is how numbers are spelled'),
+    ("is too large a number", "correct them, or put a letter before them if they are codes"),
     ("nor a date", 'correct them, or give dates="day-first" or "month-first"'),
     ("number of fields", "put quotes around fields that hold the separator"),
     ("is negative", "pass the columns as a mapping if negative numbers are labels"),

@@ -10,6 +10,8 @@ different: who writes "01" may mean the number 1, or a code that is not the "1" 
 both occur among whole numbers, the columns are refused and both spellings are named. Among texts
 they are two labels, like any two texts.
 
+Numbers above 2⁵³, which floats cannot tell apart, are faults: nobody has 10²⁵ of anything on a shelf.
+
 Texts that differ only in case and blanks, "Empty" and "empty ", may be folded into one label.
 """
 
@@ -28,6 +30,7 @@ from rlfd_gym.experts.logs.columns import Codes, Column, column_of_objects
 Label = int | str
 
 MISSING = "is missing"
+LARGEST = 2**53  # beyond, floats are not exact, and a number is a mistake or a code
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +190,8 @@ def _judge(
         return None, MISSING
     if numbers and not isinstance(what, int):
         return None, "is no whole number"
+    if numbers and isinstance(what, int) and abs(what) > LARGEST:
+        return None, "is too large a number"
     text = str(value).strip()
     label: Label = what if isinstance(what, int) and numbers else spelling.get(text, text)
     return (label, "") if known is None or label in known else (None, "is not among the labels given")

@@ -38,7 +38,8 @@ SEPARATORS = (",", ";", "\t", "|")
 _CURRENCY = re.compile(r"^(?:[$€£¥₹]|[A-Z]{3}\b|kr\b|Fr\.)|(?:[$€£¥₹]|\b[A-Z]{3}|\bkr|\bFr\.)$")
 _BLANKS = " \u00a0\u2009\u202f'’"
 _DATE = re.compile(r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?$")
-_YEAR_FIRST = re.compile(r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})(.*)$")
+_YEAR_FIRST = re.compile(r"^(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})(.*)$")
+_MONTH = re.compile(r"^\d{4}-\d{2}$")
 _NUMBERS = {
     sign: re.compile(
         rf"[+-]?(?:(?:[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{3}})+|[1-9]\d{{0,2}}(?:[{_BLANKS}]\d{{3}})+|\d+)"
@@ -262,7 +263,7 @@ def both_moments(value: Any) -> tuple[float, float]:
     if found := _YEAR_FIRST.match(what):
         year, month, day, rest = found.groups()
         what = f"{year}-{month:0>2}-{day:0>2}{rest}"
-    return (_iso(what),) * 2
+    return (_iso(f"{what}-01" if _MONTH.match(what) else what),) * 2
 
 
 def _iso(text: str) -> float:
