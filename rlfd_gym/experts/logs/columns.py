@@ -108,6 +108,7 @@ class Numbering(dict[Any, int]):
     """The number of each distinct value, in the order of first occurrence."""
 
     def __missing__(self, value: Any) -> int:
+        """Number a value that is new."""
         if value != value:  # a NaN, of which every one is another
             return self[None]
         self[value] = number = len(self)

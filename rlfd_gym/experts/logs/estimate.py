@@ -30,7 +30,7 @@ has the weight (1-γ)γᵗ, as in `rlfd_gym.experts.demonstrations`; only about 
 of an episode count, up to its first gap, and `docs/logs_coverage.md` shows what that costs. An
 episode is cut at a bad row, and at a row that does not begin in the state in which the previous row
 ended; from there it is continued under P̂ and π̂, like a truncated episode. Rows after a cut still
-count for P̂ and π̂.
+count for P̂ and π̂. This is the one estimate that takes memory for each row.
 
 **Bad rows** are left out, counted by reason and listed. A warning says how many there are, and
 above `max_dropped` of all rows an error.

@@ -112,9 +112,7 @@ def _header(file: IO[str], dialect: Dialect) -> tuple[Any, list[str], str, int]:
     return reader, [unguarded(name.strip()) for name in next(reader, [])], separator, int(said is not None)
 
 
-def _read_rows(
-    file: IO[str], path: Path, roles: Mapping[str, str], amounts: Sequence[str], dialect: Dialect
-) -> Rawlog:
+def _read_rows(file: IO[str], path: Path, roles: Mapping[str, str], amounts: Sequence[str], dialect: Dialect) -> Rawlog:
     """Read rows whose fields are separated as in their header. Empty lines are skipped."""
     reader, header, separator, before = _header(file, dialect)
     check_names(roles, amounts, header, str(path))

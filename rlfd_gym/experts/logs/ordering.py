@@ -111,9 +111,7 @@ class Steps:
         self.counts = np.bincount(places, weights=counts, minlength=len(self.lengths)).astype(np.int64)
 
 
-def following_rows(
-    order: Codes, episodes: Codes, time: Times | None, usual: float | None, faults: Faults
-) -> Codes:
+def following_rows(order: Codes, episodes: Codes, time: Times | None, usual: float | None, faults: Faults) -> Codes:
     """Return the row that follows each row in its episode, -1 where none does.
 
     Rows before a gap in time are blamed, and the last rows of episodes are set aside.
@@ -135,4 +133,3 @@ def note_on_steps(time: str | None, usual: float | None) -> str:
     """Return a note on where the next states come from, and whether gaps can be told."""
     note = "next states are those of the following rows"
     return note if time is None or usual is not None else f"{note}; the steps of {time} differ, so gaps cannot be told"
-

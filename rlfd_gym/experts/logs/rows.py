@@ -108,8 +108,13 @@ class Rows:
     def parts(self) -> Iterator[Part]:
         """Return the good rows, a part at a time."""
         for records in self.spool:
+            s, a, following = (
+                one[records[field]].astype(np.int64) for field, one in zip(FIELDS, self.numbers, strict=True)
+            )
             yield Part(
-                *(numbers[records[field]].astype(np.int64) for field, numbers in zip(FIELDS, self.numbers, strict=True)),
+                s,
+                a,
+                following,
                 records["episode"].astype(np.int64),
                 np.ascontiguousarray(records["kept"]),
                 {name: np.ascontiguousarray(records[f"amount {k}"]) for k, name in enumerate(self.amounts)},

@@ -6,6 +6,7 @@ import random
 import tracemalloc
 import warnings
 from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_chunks_have_few_rows_and_come_in_order_even_of_one_long_episode(monkeyp
     if time is None:
         assert np.concatenate(long).tolist() == day[30:1030].tolist()
     else:
-        assert all(before.max() < after.min() for before, after in zip(long, long[1:], strict=False))
+        assert all(before.max() < after.min() for before, after in pairwise(long))
 
 
 @early_ends
