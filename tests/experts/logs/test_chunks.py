@@ -17,6 +17,7 @@ from small_logs import EPISODES, NAMES, early_ends, written
 from rlfd_gym import read_log
 from rlfd_gym.experts.logs import columns, estimate, ordering
 from rlfd_gym.experts.logs.chunks import Chunks
+from rlfd_gym.experts.logs.cleaning import clean
 from rlfd_gym.experts.logs.ordering import Episodes, Steps
 from rlfd_gym.experts.logs.records import read_records
 from rlfd_gym.experts.logs.spool import Spool, in_file
@@ -105,6 +106,22 @@ def test_chunks_of_any_size_make_the_same_log_and_say_the_same(kind, seed, n_row
         patch.setattr(columns, "HELD", held)
         patch.setattr(columns, "PART", part)
         assert all_of(rows, **KINDS[kind]) == whole
+
+
+def test_episodes_that_go_on_in_several_chunks_are_counted_once(monkeypatch):
+    monkeypatch.setattr(columns, "HELD", 3)
+    monkeypatch.setattr(columns, "PART", 2)
+    rows = {
+        "shop": [0] * 7 + [1] * 2 + [2] * 8,
+        "stock": [0, 1, 2, 0, 1, 2, 3] + [5, 4] + [1, 2, 2, 0, 1, 2, 0, 4],
+        "order": [0] * 17,
+    }
+    log = read_records(rows, {**COLUMNS, "episode": "shop"})
+    found = clean(log, False, known_states=None, known_actions=None, known_pairs=None).episodes
+    assert found.used.tolist() == [True] * 3
+    assert found.lengths.tolist() == [6, 1, 7]
+    assert found.firsts.tolist() == [1, 1, 0, 0, 0, 1]
+    assert found.lasts.tolist() == [0, 0, 0, 1, 2, 0]
 
 
 @pytest.mark.parametrize("time", [None, "day"])
