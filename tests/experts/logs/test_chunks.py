@@ -113,7 +113,7 @@ def test_episodes_that_go_on_in_several_chunks_are_counted_once(monkeypatch):
     monkeypatch.setattr(columns, "PART", 2)
     rows = {
         "shop": [0] * 7 + [1] * 2 + [2] * 8,
-        "stock": [0, 1, 2, 0, 1, 2, 3] + [5, 4] + [1, 2, 2, 0, 1, 2, 0, 4],
+        "stock": [0, 1, 2, 0, 1, 2, 3, 5, 4, 1, 2, 2, 0, 1, 2, 0, 4],
         "order": [0] * 17,
     }
     log = read_records(rows, {**COLUMNS, "episode": "shop"})
