@@ -2,7 +2,8 @@ r"""Models and behaviours that could have made a log, and how optimistic a promi
 
 **Draws.** A draw is a model P and a behaviour π that are as uncertain as the log leaves them. With
 many episodes, whole episodes are resampled: each has a random weight (the Bayesian bootstrap), so
-that nothing is assumed about the rows of an episode. With few, rows are resampled within their
+that nothing is assumed about the rows of an episode. More than a thousand episodes are resampled in a
+thousand groups of whole episodes, which bounds the memory that they take. With few, rows are resampled within their
 pair: given the pair, next states are independent in a Markov log, and the weights N(s, a, s') of the
 posterior are drawn as gammas. Either way half a row is added to each pair, spread as the next states
 of all rows of its state (κ = `POOLED`): a pair that was seen once is not certain.

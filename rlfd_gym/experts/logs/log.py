@@ -74,7 +74,8 @@ class Log(_checks.Locked):
         state_labels: the log's word for each state.
         action_labels: the log's word for each action.
         report: what the log contained and how it was used.
-        episodes: the episodes up to their cuts, as indices; `None` where the log has none.
+        episodes: the episodes up to their cuts, as indices; `None` where the log has none. Those of
+            a long log stay in a temporary file without a name, and are read when they are used.
         counts: N(s, a, s'), sparse, (n_pairs, n_states).
         groups: for each of up to a thousand groups of episodes, how often each entry of `counts` was
             seen in it, sparse, in the order of `counts.data`; `None` where there are too few

@@ -109,10 +109,10 @@ def log_report(
 ) -> LogReport:
     """Count what the log contained, and say how it was used."""
     n_states, n_actions = len(rows.state_labels), len(rows.action_labels)
-    n_visited, n_used = int((visits > 0).sum()), int(rows.good.sum())
+    n_visited, n_used = int((visits > 0).sum()), rows.n_used
     n_possible = n_states * n_actions if rows.feasible is None else len(rows.feasible)
     return LogReport(
-        n_rows=len(rows.good),
+        n_rows=rows.n_rows,
         n_used=n_used,
         bad=rows.bad,
         n_states=n_states,
