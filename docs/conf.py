@@ -50,6 +50,7 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_output_stderr = "remove"
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -46,7 +46,9 @@ class Question:
 QUESTIONS = (
     Question(("More than a million pairs of state", "and action, or continuous ones?"), ("imitation: BC, GAIL, AIRL",)),
     Question(("Do you trust your costs fully?",), ("just plan:", "mdp.optimal(cost)")),
-    Question(("Can you give ranges of prices,", "or of costs?"), ("belief=Prices(...) or", "Intervals(...): a guarantee")),
+    Question(
+        ("Can you give ranges of prices,", "or of costs?"), ("belief=Prices(...) or", "Intervals(...): a guarantee")
+    ),
     Question(("Can you guess the costs?",), ("prior=guess, alpha=0.01,", "or a rule that chooses α")),
     Question(("Several experts, and you know how", "bad each is at most?"), ("solve_experts",)),
     Question(("Does the expert err at random?",), ("the majority action, or", 'policy_kind="mode"')),
@@ -91,7 +93,9 @@ def overview() -> Figure:
     for row, (name, (low, high)) in enumerate(reversed(RANGES.items())):
         axes[1].plot((low, high), (row, row), color=plots.GREEN, linewidth=7, solid_capstyle="butt")
         axes[1].text(0.0, row + 0.22, f"{name}: {low:g} to {high:g}", fontsize=9)
-    axes[1].set(title="what you know: ranges of prices", xlim=(0, 17), ylim=(-0.4, 2.7), yticks=(), xlabel="money per unit")
+    axes[1].set(
+        title="what you know: ranges of prices", xlim=(0, 17), ylim=(-0.4, 2.7), yticks=(), xlabel="money per unit"
+    )
     axes[3].bar((0, 1), (least, true), color=(plots.VERMILION, "#e8b89a"))
     for x, height in ((0, least), (1, true)):
         axes[3].text(x, height, f"{height:.1f}" if x == 0 else f"{height:.0f}", ha="center", va="bottom")

@@ -1,8 +1,8 @@
 """What this site adds to Sphinx: docstrings in Markdown, mathematics without a script, links by name.
 
 - `autodoc` hands docstrings over as Markdown, see `docstring_markdown`.
-- `{module-doc}` shows a module's docstring, `{example}` the example of a public name, and
-  `{public-names}` a table of the public names of a package.
+- `{module-doc}` shows a module's docstring, `{docstring}` that of a public name, `{example}` its
+  example alone, and `{public-names}` a table of the public names of a package.
 - Formulas become MathML, which browsers draw themselves, so that a page needs no network.
 - A name in code style that is documented becomes a link to its documentation.
 """
@@ -56,6 +56,16 @@ class ModuleDoc(SphinxDirective):
         return parse_markdown(self, markdown_of(module.__doc__ or ""))
 
 
+class Docstring(SphinxDirective):
+    """The docstring of a public name, on a page of its own."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Parse it."""
+        return parse_markdown(self, markdown_of(find(self.arguments[0]).__doc__ or ""))
+
+
 class Example(SphinxDirective):
     """The example in the docstring of a public name, which the tests run."""
 
@@ -93,20 +103,13 @@ class PublicNames(SphinxDirective):
 
 
 def find(name: str) -> Any:
-    """Return the thing of a dotted name."""
-    parts = name.split(".")
-    for split in range(len(parts), 0, -1):
-        try:
-            thing = importlib.import_module(".".join(parts[:split]))
-        except ModuleNotFoundError:
-            continue
-        try:
-            for part in parts[split:]:
-                thing = getattr(thing, part)
-        except AttributeError:
-            continue
-        return thing
-    raise ImportError(f"there is no {name}")
+    """Return the thing of a dotted name; a function goes before the module that it is named after."""
+    first, *rest = name.split(".")
+    thing, path = importlib.import_module(first), first
+    for part in rest:
+        path = f"{path}.{part}"
+        thing = getattr(thing, part) if hasattr(thing, part) else importlib.import_module(path)
+    return thing
 
 
 def as_markdown(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -176,6 +179,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name, directive in (
         ("markdown", Markdown),
         ("module-doc", ModuleDoc),
+        ("docstring", Docstring),
         ("example", Example),
         ("public-names", PublicNames),
     ):
