@@ -70,6 +70,10 @@ class Measure:
         best: whether the lowest or the highest number of the column is bold, if any.
         interval: whether the means over seeds come with a 95% interval, `name_margin` in the CSV
             file.
+
+    Example:
+        >>> MEASURES["share_closed"].format(0.36)
+        '36%'
     """
 
     name: str
@@ -87,7 +91,12 @@ def measured(apprentice: Apprentice, instance: Instance) -> dict[str, float | No
 
 
 def legend() -> str:
-    """Return a paragraph that explains the columns of a table."""
+    """Return a paragraph that explains the columns of a table.
+
+    Example:
+        >>> "gap" in legend(), "time: of one solve." in legend()
+        (True, True)
+    """
     columns = [f"{measure.title}: {measure.legend}." for name, measure in MEASURES.items() if name != MAIN]
     columns.append("time: of one solve.")
     main = MEASURES[MAIN]
