@@ -11,7 +11,7 @@ from rlfd_gym import __version__
 
 project = "rlfd_gym"
 author = "The rlfd_gym developers"
-copyright = f"2025, {author}"  # noqa: A001
+copyright = f"2025, {author}"
 release = version = __version__
 
 extensions = [

@@ -38,11 +38,12 @@ from rlfd_gym.report import run_script, write
 
 PAGE = """# Performance
 
-Written by `python scripts/benchmark.py --docs docs` (`make bench` prints the same); every number on this page comes from it.
+Written by `python scripts/benchmark.py --docs docs` (`make bench` prints the same); every number on this page comes
+from it.
 
-Each line times the library and a plain baseline in the same run, by turns, and the best of several turns counts, so that
-other work on the machine disturbs both equally. Ratios matter, times are those of one machine: {cores} cores, {machine}, Python
-{python}. The last column is the target that the ratio had to meet.
+Each line times the library and a plain baseline in the same run, by turns, and the best of several turns counts, so
+that other work on the machine disturbs both equally. Ratios matter, times are those of one machine: {cores} cores,
+{machine}, Python {python}. The last column is the target that the ratio had to meet.
 
 | what | ours | baseline | ratio | target |
 |---|---:|---:|---:|---|
@@ -93,7 +94,8 @@ def main() -> None:
 def page(lines: list[Line]) -> str:
     """Return the page of documentation."""
     rows = "\n".join(
-        f"| {line.claim} | {line.ours} | {line.baseline} | {line.ratio:.3g} | {line.target}, {'met' if line.met else 'missed'} |"
+        f"| {line.claim} | {line.ours} | {line.baseline} | {line.ratio:.3g} "
+        f"| {line.target}, {'met' if line.met else 'missed'} |"
         for line in lines
     )
     return PAGE.format(rows=rows, cores=os.cpu_count(), machine=platform.machine(), python=platform.python_version())

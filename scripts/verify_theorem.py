@@ -43,18 +43,18 @@ PAGE = """# The convergence theorem
 
 Written by `python scripts/verify_theorem.py --docs docs`; every number on this page comes from it.
 
-The paper's theorem promises an expected duality gap of at most ε after T(ε) steps of Algorithm 1 (`solve_smd`), for steps of
-its own sizes. Run with these steps on the paper's 6 × 6 gridworld, with an expert that makes 30% random moves and a prior
-that is the truth on half of the cells, it **{verdict}** for ε = {epsilon:g}. The mean gap over the runs is at most {worst:.0%}
-of what was promised.
+The paper's theorem promises an expected duality gap of at most ε after T(ε) steps of Algorithm 1 (`solve_smd`), for
+steps of its own sizes. Run with these steps on the paper's 6 × 6 gridworld, with an expert that makes 30% random
+moves and a prior that is the truth on half of the cells, it **{verdict}** for ε = {epsilon:g}. The mean gap over
+the runs is at most {worst:.0%} of what was promised.
 
 | α | step sizes | steps | runs | mean gap | the promise |
 |---:|---|---:|---:|---:|---|
 {rows}
 
-The lemma behind the stated bound loses a factor n when α > 0. `rlfd_gym/beliefs/near_prior.py` says where, and has a bound
-that holds, which is used by default (`bound="corrected"`); its numbers of steps that are too large for this study are left
-out. For fixed steps, the paper's choice in its experiments, nothing is promised.
+The lemma behind the stated bound loses a factor n when α > 0. `rlfd_gym/beliefs/near_prior.py` says where, and has
+a bound that holds, which is used by default (`bound="corrected"`); its numbers of steps that are too large for this
+study are left out. For fixed steps, the paper's choice in its experiments, nothing is promised.
 
 ![Duality gap against iterations](theorem.png)
 """
@@ -185,7 +185,8 @@ def page(outcomes: list[Outcome], epsilon: float) -> str:
     promised = [outcome for outcome in outcomes if outcome.steps != "fixed"]
     worst = max(outcome.mean_gap / outcome.epsilon for outcome in promised)
     rows = "\n".join(
-        f"| {one.alpha:g} | {STEPS[one.steps]} | {one.n_iterations:,} | {one.n_runs} | {one.mean_gap:.4f} | {one.verdict} |"
+        f"| {one.alpha:g} | {STEPS[one.steps]} | {one.n_iterations:,} | {one.n_runs} | {one.mean_gap:.4f} "
+        f"| {one.verdict} |"
         for one in outcomes
     )
     return PAGE.format(

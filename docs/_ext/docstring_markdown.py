@@ -28,7 +28,9 @@ def markdown_of(docstring: str) -> str:
         >>> print(markdown_of("Double it.\\n\\n    Args:\\n        x: a number.\\n    "))
         Double it.
         <BLANKLINE>
+        <BLANKLINE>
         :param x: a number.
+        <BLANKLINE>
         <BLANKLINE>
     """
     lines = inspect.cleandoc(docstring).splitlines()

@@ -28,7 +28,7 @@ LINKED = re.compile(r"^(?:rlfd_gym\.)?[A-Za-z_][\w.]*$")
 def parse_markdown(directive: SphinxDirective, text: str) -> list[nodes.Node]:
     """Return the nodes of a piece of Markdown."""
     outer = directive.state.document
-    inner = new_document(outer["source"] if "source" in outer else "docstring", outer.settings)
+    inner = new_document(outer.get("source", "docstring"), outer.settings)
     inner.reporter = outer.reporter
     MystParser().parse(text, inner)
     return list(inner.children)
@@ -77,11 +77,16 @@ class Example(SphinxDirective):
         examples = examples_of(found.__doc__ or "")
         if not examples:
             raise self.error(f"{self.arguments[0]} has no example in its docstring")
-        blocks = []
-        for example in examples:
-            block = nodes.literal_block(example, example, language="pycon")
-            blocks.append(block)
-        return list(blocks)
+        return [nodes.literal_block(text, text, language="pycon") for text in map(self._whole, examples)]
+
+    def _whole(self, example: str) -> str:
+        """Return an example with the imports that its module has anyway, and a reader has not."""
+        package, _, name = self.arguments[0].rpartition(".")
+        lines = [f">>> from {package} import {name}"]
+        if re.search(r"\bnp\.", example):
+            lines.insert(0, ">>> import numpy as np")
+        missing = [line for line in lines if not re.search(rf"import .*\b{line.split()[-1]}\b", example)]
+        return "\n".join([*missing, example])
 
 
 class PublicNames(SphinxDirective):
@@ -94,12 +99,17 @@ class PublicNames(SphinxDirective):
         package = importlib.import_module(self.arguments[0])
         lines = ["| name | what it is |", "|---|---|"]
         for name in sorted(package.__all__, key=str.lower):
-            thing = getattr(package, name)
-            doc = inspect.getdoc(thing) if callable(thing) or inspect.ismodule(thing) else None
-            first = (doc or f"`{thing!r}`" if isinstance(thing, tuple) else doc or "").split("\n\n")[0]
-            first = " ".join(first.split()).replace("|", "\\|")
-            lines.append(f"| `{self.arguments[0]}.{name}` | {first} |")
+            lines.append(f"| `{self.arguments[0]}.{name}` | {in_a_line(getattr(package, name))} |")
         return parse_markdown(self, "\n".join(lines) + "\n")
+
+
+def in_a_line(thing: Any) -> str:
+    """Return the first sentence of a docstring, or what a constant holds."""
+    if isinstance(thing, tuple | dict):
+        return ", ".join(f"`{one}`" for one in thing)
+    if not callable(thing) and not inspect.ismodule(thing):  # an alias of types
+        return f"`{thing}`".replace("|", "or")
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def find(name: str) -> Any:
