@@ -58,7 +58,8 @@ $(VENV)/.docs: $(VENV)/.ready
 
 # Warnings are errors, and every link within the site is followed afterwards.
 docs: $(VENV)/.docs
-	$(PY) -m sphinx --quiet --nitpicky --fail-on-warning --keep-going --fresh-env -b html docs build/docs
+	rm -rf build/docs
+	$(PY) -m sphinx --quiet --nitpicky --fail-on-warning --keep-going -b html docs build/docs
 	$(PY) scripts/check_site.py build/docs
 	@echo "written: build/docs/index.html"
 

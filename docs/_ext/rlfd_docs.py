@@ -19,6 +19,7 @@ from docutils import nodes
 from docutils.utils import new_document
 from docutils.utils.math.latex2mathml import tex2mathml
 from myst_parser.parsers.sphinx_ import MystParser
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -175,6 +176,18 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         reference.append(literal)
 
 
+def place_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Give each entry the places that the pages of source link back to.
+
+    `viewcode` takes all names of a module for names of the package that showed the first of them.
+    """
+    modules = getattr(app.env, "_viewcode_modules", {})
+    packages = {(name, entry[3]) for entry in modules.values() if entry for name in entry[2]}
+    for signature in doctree.findall(addnodes.desc_signature):
+        places = {f"{package}.{name}" for name, package in packages if name == signature.get("fullname")}
+        signature["ids"] += sorted(places - set(signature["ids"]))
+
+
 def inside_title(node: nodes.Node) -> bool:
     """Tell whether a node stands in a heading or in a signature."""
     while node is not None:
@@ -197,4 +210,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("autodoc-process-docstring", as_markdown)
     app.connect("doctree-resolved", link_names, priority=900)
+    app.connect("doctree-resolved", place_names)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
