@@ -272,10 +272,11 @@ def own_name(folder: Path, suffix: str) -> Path:
 
 def clear_strays(folder: Path, now: float) -> None:
     """Remove what writers that are dead left in a folder; `now` is by the clock of its file system."""
-    shown = shown_set(folder)
-    for name in os.listdir(folder):
-        path = folder / name
-        if OURS.fullmatch(name) and path != shown and _is_abandoned(path, now):
+    # A folder may hold thousands of files, and every one that is written to it comes here: paths only for strays.
+    names = [name for name in os.listdir(folder) if name.startswith(".rlfd_gym") and OURS.fullmatch(name)]
+    shown = shown_set(folder) if names else None
+    for path in (folder / name for name in names):
+        if path != shown and _is_abandoned(path, now):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:

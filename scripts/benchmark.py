@@ -27,12 +27,14 @@ from unittest import mock
 
 import gymnasium as gym
 import numpy as np
+import oracle_study
 import scipy.sparse as sp
 from plain_smd import plain_smd
 
-from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_smd
+from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_sampled, solve_smd
 from rlfd_gym.baselines import HullProblem
 from rlfd_gym.beliefs import Intervals, Prices
+from rlfd_gym.compare.tasks import TASKS
 from rlfd_gym.envs import InventoryEnv, TabularEnv, WindyGridworldEnv
 from rlfd_gym.report import run_script, write
 
@@ -192,17 +194,19 @@ def oracle() -> Iterator[Line]:
 
 
 def smd() -> Iterator[Line]:
-    """Time a step of SMD-RLfD against plain NumPy, and two jobs against one.
+    """Time a step of SMD-RLfD against plain NumPy, its variants, and two jobs against one.
 
     Also measure how the time of a step grows with the problem, and the memory.
     """
     jobs = [
         _PlainSteps(_learning_problem(10)),
-        _SmdSteps(_learning_problem(10), 400_000),
-        _SmdSteps(_learning_problem(500), 4_000_000),
-        _SmdSteps(_learning_problem(10), 400_000, record_every=400),
+        _SmdSteps(_learning_problem(10), 400_000, "paper"),
+        _SmdSteps(_learning_problem(500), 4_000_000, "paper"),
+        _SmdSteps(_learning_problem(10), 400_000, "paper", record_every=400),
         _PlainSteps(_learning_problem(10), basis=_basis(10)),
-        _SmdSteps(HullProblem(_learning_problem(10), _basis(10)), 400_000),
+        _SmdSteps(HullProblem(_learning_problem(10), _basis(10)), 400_000, "paper"),
+        _SmdSteps(_learning_problem(10), 400_000, "proximal"),
+        _SmdSteps(_learning_problem(500), 4_000_000, "proximal"),
     ]
     for _ in range(8):
         for job in jobs:
@@ -240,12 +244,25 @@ def smd() -> Iterator[Line]:
         "at least 800 times faster",
         best[4] / best[5] >= 800,
     )
-    problem = _learning_problem(10)
-    a, b = _take_turns(
-        lambda: solve_smd(problem, n_iterations=10_000_000, n_runs=4, n_jobs=2),
-        lambda: solve_smd(problem, n_iterations=10_000_000, n_runs=4),
-        turns=3,
+    yield Line(
+        "SMD-RLfD, 400 pairs, a proximal step",
+        f"{best[6] * 1e9:.0f} ns",
+        f"the paper's {best[1] * 1e9:.0f} ns",
+        best[6] / best[1],
+        "at most 1.5",
+        best[6] / best[1] <= 1.5,
     )
+    yield Line(
+        "SMD-RLfD, 1,000,000 pairs, a proximal step",
+        f"{best[7] * 1e9:.0f} ns",
+        f"400 pairs {best[6] * 1e9:.0f} ns",
+        best[7] / best[6],
+        "at most 6",
+        best[7] / best[6] <= 6,
+    )
+    problem = _learning_problem(10)
+    four = partial(solve_smd, problem, n_iterations=10_000_000, n_runs=4, variant="paper")
+    a, b = _take_turns(lambda: four(n_jobs=2), four, turns=3)
     yield Line(
         "SMD-RLfD, four runs on two cores", f"{a:.1f} s", f"on one {b:.1f} s", b / a, "at least 1.7", b / a >= 1.7
     )
@@ -259,6 +276,41 @@ def smd() -> Iterator[Line]:
         "below 1",
         gib < 2,
     )
+
+
+def smd_gap() -> Iterator[Line]:
+    """Compare the gap of `solve_smd` with that of the paper's variant after as many steps.
+
+    The problems are those of the comparison: three tasks, three weights of the prior.
+    """
+    for name in ("inventory", "windy", "lake"):
+        task = TASKS[name].make(0)
+        for alpha in (0.01, 0.1, 1.0):
+            problem = RLfDProblem(task.mdp, task.expert, task.prior, alpha)
+            solutions: dict[str, Solution] = {}
+
+            def solve(variant: str, problem: RLfDProblem = problem, solutions: dict[str, Solution] = solutions) -> None:
+                solutions[variant] = solve_smd(problem, n_iterations=1_000_000, variant=variant)
+
+            a, b = _take_turns(lambda solve=solve: solve("proximal"), lambda solve=solve: solve("paper"), turns=2)
+            ours, paper = (solutions[variant].duality_gap for variant in ("proximal", "paper"))
+            value = solve_exact(problem).upper
+            yield Line(
+                f"{name}, α = {alpha:g}, gap after 1,000,000 steps",
+                f"{ours:.2g}",
+                f"the paper's {paper:.2g}",
+                ours / paper,
+                "at most 0.125",
+                ours <= 0.125 * paper,
+            )
+            yield Line(
+                f"{name}, α = {alpha:g}, gap and value",
+                f"{ours:.2g}",
+                f"value {value:.2g}",
+                ours / value,
+                f"at most 0.1, in {a / b:.2f} times the paper's time",
+                ours <= 0.1 * value,
+            )
 
 
 def path() -> Iterator[Line]:
@@ -306,12 +358,14 @@ class _SmdSteps:
     The difference is the time of the steps, without the set-up.
     """
 
-    def __init__(self, problem: RLfDProblem, window: int, record_every: int | None = None) -> None:
+    def __init__(self, problem: RLfDProblem, window: int, variant: str, record_every: int | None = None) -> None:
         largest = 2 * problem.n_pairs / (1 - problem.discount)
-        steps = (*[1e-2] * (len(problem.theorem.names) - 1), 0.5 / largest)  # the largest η_μ that the theorem allows
+        names = (problem.theorem if variant == "paper" else problem.proximal_theorem).names
+        steps = (*[1e-2] * (len(names) - 1), 0.5 / largest)  # the largest η_μ that the theorem allows
         self.window, self.few, self.many = window, np.inf, np.inf
-        start = solve_smd(problem, n_iterations=10_000, step_size=steps, record_every=record_every)
-        self.solve = partial(solve_smd, problem, step_size=steps, record_every=record_every, initial=start)
+        how = {"step_size": steps, "record_every": record_every, "variant": variant, "repair": False}
+        start = solve_smd(problem, n_iterations=10_000, **how)
+        self.solve = partial(solve_smd, problem, initial=start, **how)
 
     def take_turn(self) -> None:
         few, many = _take_turns(
@@ -572,11 +626,32 @@ def _unwrapped(name: str, **kwargs: object) -> TabularEnv:
     return env
 
 
+def sampled() -> Iterator[Line]:
+    """Time how long Taxi, of which only draws are known, takes to be certified to 5% of its value."""
+    mdp, cost, alpha = oracle_study.taxi()
+    problem = RLfDProblem(mdp, noisy_expert(mdp, cost, oracle_study.NOISE), cost, alpha)
+    box = oracle_study.simulated(problem)
+    begun = time.perf_counter()
+    solution = solve_sampled(box, relative=0.05, calls=60_000_000)
+    spent = time.perf_counter() - begun
+    certified, value = solution.duality_gap, solve_exact(problem).lower
+    yield Line(
+        "Taxi from draws alone, certified to 5% of its value",
+        f"{spent:.0f} s, {solution.stats['calls'] / 1e6:.0f} M draws",
+        f"gap / value {certified / value:.3f}",
+        spent / 60,
+        "at most 1: a minute",
+        spent <= 60 and certified <= 0.05 * value,
+    )
+
+
 BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "forward": forward,
     "build": build,
     "oracle": oracle,
+    "sampled": sampled,
     "smd": smd,
+    "smd-gap": smd_gap,
     "path": path,
     "exact": exact,
     "exact-large": exact_large,

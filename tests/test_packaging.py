@@ -62,7 +62,8 @@ def test_a_wheel_holds_the_package_and_claims_no_other_name(wheel):
         "baselines/__init__.py",
         "compare/comparison.py",
         "report/decision.css",
-        "report/decision.js",
+        "report/slider.css",
+        "report/slider.js",
     ):
         assert f"rlfd_gym/{expected}" in names
     metadata = next(name for name in names if name.endswith("entry_points.txt"))

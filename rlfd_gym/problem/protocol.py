@@ -78,8 +78,13 @@ class Problem(_checks.Locked, ABC):
 
     @property
     def theorem(self) -> Theorem:
-        """The convergence theorem of Algorithm 1 for this problem."""
+        """The convergence theorem of the paper's Algorithm 1 for this problem."""
         return theorem_of(self.n_pairs, self.n_states, self.discount, self.belief)
+
+    @property
+    def proximal_theorem(self) -> Theorem:
+        """The convergence theorem of the proximal variant; on a hull it is the same as `theorem`."""
+        return theorem_of(self.n_pairs, self.n_states, self.discount, self.belief, "proximal")
 
     @property
     @abstractmethod

@@ -30,6 +30,8 @@ METHODS = (
     "exact: multiplier",
     "smd",
     "smd-hull",
+    "sampled: model",
+    "sampled: smd",
     "irl-io",
     "several-experts",
     "reweighted-l1",

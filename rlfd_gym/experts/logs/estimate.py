@@ -154,29 +154,42 @@ def episode_groups(rows: Rows, mdp: TabularMDP, counts: sp.csr_array) -> sp.csr_
     return groups
 
 
-def logged_columns(rows: Rows, mdp: TabularMDP, amounts: Mapping[str, FloatArray]) -> dict[str, Logged]:
-    """Return the columns of numbers by pair and value."""
-    return {name: _logged(name, rows, mdp, numbers) for name, numbers in amounts.items()}
+def logged_columns(
+    rows: Rows, mdp: TabularMDP, counts: sp.csr_array, amounts: Mapping[str, FloatArray]
+) -> dict[str, Logged]:
+    """Return the columns of numbers by transition and value."""
+    return {name: _logged(name, rows, mdp, counts, numbers) for name, numbers in amounts.items()}
 
 
-def _logged(name: str, rows: Rows, mdp: TabularMDP, numbers: FloatArray) -> Logged:
+def _logged(name: str, rows: Rows, mdp: TabularMDP, counts: sp.csr_array, numbers: FloatArray) -> Logged:
     good: NDArray[np.bool_] = rows.good & np.isfinite(numbers)
     values = np.unique(numbers[good])
     exact = len(values) <= MOST_VALUES
-    shape = (mdp.n_pairs, len(values) if exact else mdp.n_pairs)
-    counts, totals = sp.csr_array(shape), np.zeros(mdp.n_pairs)
+    keys = np.repeat(np.arange(mdp.n_pairs), np.diff(counts.indptr)) * mdp.n_states + counts.indices
+    n = counts.nnz
+    found, sums = sp.csr_array((n, len(values) if exact else n)), np.zeros((2, n))
     for part in parts(len(good)):
         some = good[part]
         if not some.any():
             continue
-        pairs = mdp.pair_index(rows.states[part][some].astype(np.int64), rows.actions[part][some].astype(np.int64))
+        s, a, following = (
+            column[part][some].astype(np.int64) for column in (rows.states, rows.actions, rows.next_states)
+        )
+        entries = np.searchsorted(keys, mdp.pair_index(s, a) * mdp.n_states + following)
         amounts = numbers[part][some]
-        totals += np.bincount(pairs, weights=amounts, minlength=mdp.n_pairs)
-        places = np.searchsorted(values, amounts) if exact else pairs
-        counts = counts + sp.csr_array((np.ones(len(pairs)), (pairs, places)), shape=shape)
+        for power in (0, 1):
+            sums[power] += np.bincount(entries, weights=amounts ** (power + 1), minlength=n)
+        places = np.searchsorted(values, amounts) if exact else entries
+        found = found + sp.csr_array((np.ones(len(entries)), (entries, places)), shape=found.shape)
     if not exact:
-        values = totals / np.maximum(counts.sum(axis=1), 1.0)
-    return Logged(name, values, counts, exact)
+        n_rows = np.asarray(found.sum(axis=1))
+        means = sums[0] / np.maximum(n_rows, 1.0)
+        spread = np.sqrt(np.maximum(sums[1] / np.maximum(n_rows, 1.0) - means**2, 0.0))
+        values, found = (
+            np.concatenate([means - spread, means + spread]),
+            sp.hstack([found / 2, found / 2], format="csr"),
+        )
+    return Logged.of(name, values, sp.csr_array(found), counts, exact)
 
 
 def _good_parts(rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:

@@ -1,7 +1,8 @@
 """Logs in files: CSV in the spelling of any spreadsheet, compressed or not, and parquet.
 
 Files are read in parts of `columns.PART` rows, so that memory holds the codes of the columns that
-were asked for (four bytes a row and column, eight for times and amounts) and never the file.
+were asked for (four bytes a row and column, eight for times and amounts) and never the file. Ordering
+them and keeping the episodes makes it about 70 bytes a row at the most: ten million rows take 0.7 GB.
 
 A CSV file may have a byte order mark, Excel's first line `sep=;`, and fields separated by commas,
 semicolons, tabs or bars: the header tells. Rows with another number of fields than the header hold

@@ -19,12 +19,16 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Logged(_checks.Locked):
-    """A column of numbers, as how often each value was logged with each pair.
+    """A column of numbers, as how often each value was logged with each transition.
+
+    Of a column with very many values, each transition has two instead, with the mean and the
+    variance of its rows.
 
     Attributes:
         name: the name of the column.
-        values: the distinct values; or, of a column with very many, one mean for each pair.
-        counts: the number of rows with each pair and value, sparse, (n_pairs, number of values).
+        values: the distinct values.
+        by_transition: the number of rows with each entry of `Log.counts` and each value, sparse.
+        counts: the same for each pair, sparse, (n_pairs, number of values).
         exact: whether the values are those of the rows.
 
     Example:
@@ -37,8 +41,18 @@ class Logged(_checks.Locked):
 
     name: str
     values: FloatArray
+    by_transition: sp.csr_array
     counts: sp.csr_array
     exact: bool = True
+
+    @classmethod
+    def of(
+        cls, name: str, values: FloatArray, by_transition: sp.csr_array, counts: sp.csr_array, exact: bool
+    ) -> Logged:
+        """Return the column from its rows by transition, the entries of `Log.counts`."""
+        n_pairs, n_entries = counts.shape[0], counts.nnz
+        sums = sp.csr_array((np.ones(n_entries), np.arange(n_entries), counts.indptr), shape=(n_pairs, n_entries))
+        return cls(name, values, by_transition, sp.csr_array(sums @ by_transition), exact)
 
     def __post_init__(self) -> None:
         """Lock the arrays."""

@@ -139,6 +139,8 @@ def read_log(
         sequence=given_labels("order", order) or (),
         fold=fold,
     )
+    amounts = table.amounts
+    del table  # its codes take as much memory as what follows
     _judge(rows, share)
     episodes = None if rows.order is None else episodes_of(rows)
     if episodes is None and expert == "episodes":
@@ -164,7 +166,7 @@ def read_log(
         episodes=episodes,
         counts=counts,
         groups=estimate.episode_groups(rows, mdp, counts),
-        columns=estimate.logged_columns(rows, mdp, table.amounts),
+        columns=estimate.logged_columns(rows, mdp, counts, amounts),
         names={role: named[role] for role in named if role != "next_state"},
     )
 
@@ -215,10 +217,13 @@ def _read(
     Also return whether its columns hold indices rather than labels.
     """
     if isinstance(transitions, (str, os.PathLike, Mapping)) or hasattr(transitions, "columns"):
-        if NEXT_STATE not in roles and (
-            "episode" not in roles or NEXT_STATE in (column_names(transitions, dialect) or ())
-        ):
+        if NEXT_STATE not in roles and NEXT_STATE in (column_names(transitions, dialect) or ()):
             roles = {**roles, NEXT_STATE: NEXT_STATE}
+        elif NEXT_STATE not in roles and "episode" not in roles:
+            raise ValueError(
+                f"next_state={NEXT_STATE!r}: the log has no such column. Name the column of next states by next_state, "
+                "or the column of episodes by episode: the following row of an episode then tells"
+            )
         return read_table(transitions, roles, amounts, dialect), False
     if "episode" in roles:
         raise ValueError(f"episode={roles['episode']!r} names a column of a table, but transitions are none")

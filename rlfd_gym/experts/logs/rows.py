@@ -118,7 +118,8 @@ def clean(
 
     good, bad = faults.good, faults.bad_rows()
     if not good.any():
-        reasons = told(bad) or "it is empty"
+        alone = "every episode has a single row, so nothing follows" if faults.n_set_aside else "it is empty"
+        reasons = told(bad) or alone
         raise ValueError(f"transitions: no good row is left of {len(good)}: {reasons}")
 
     # Only labels of good rows get numbers.

@@ -191,7 +191,7 @@ class Readings:
             sure: whether every value that can mean two things needs a choice. Otherwise only those
                 with a comma do: "1.500" is read as elsewhere.
         """
-        both = np.array(self._first), np.array(self._second if self._second else self._first)
+        both = np.frombuffer(self._first), np.frombuffer(self._second if self._second else self._first)
         if chosen is not None or not self._examples:
             return both[names.index(chosen or names[0])], ""
         told = {kind: f"{value!r} ({where(row)})" for kind, (value, row) in self._examples.items()}

@@ -140,9 +140,7 @@ def test_a_row_of_a_log_takes_few_bytes(csv, monkeypatch):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (
-        peak / n_rows < 100
-    )  # codes take 4 bytes, moments and what is kept of an episode 8, what is sorted twice that
+    assert peak / n_rows < 80  # codes take 4 bytes, moments and what is kept of an episode 8, what is sorted twice that
 
 
 @pytest.mark.slow
