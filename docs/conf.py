@@ -43,10 +43,7 @@ pygments_style, pygments_dark_style = "friendly", "native"
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
-suppress_warnings = [
-    "myst.header",  # a page that is included, or a docstring, may begin at any level
-    "toc.empty_glob",  # a study may not have been made yet
-]
+suppress_warnings = ["myst.header"]  # a page that is included, or a docstring, may begin at any level
 
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).resolve().parent.parent / "build" / "notebooks")
