@@ -79,7 +79,14 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def write(path: PathLike, content: bytes) -> None:
-    """Write a file completely or not at all, and make its folders."""
+    """Write a file completely or not at all, and make its folders.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(Path(folder) / "new" / "file.txt", b"all or nothing")
+        ...     print((Path(folder) / "new" / "file.txt").read_text())
+        all or nothing
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(content)
@@ -89,6 +96,10 @@ def check_folder(path: PathLike, name: str = "out") -> Path:
     """Return the path of a folder that can be written to or made; nothing is made yet.
 
     Scripts ask before they begin to work.
+
+    Example:
+        >>> check_folder("results").name
+        'results'
     """
     folder = Path(path)
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))

@@ -2,6 +2,7 @@
 
     python scripts/benchmark.py              # all of them
     python scripts/benchmark.py --only forward
+    python scripts/benchmark.py --docs docs  # also docs/performance.md
 
 Each line says what was timed, our time, the baseline's time, their ratio, and the target that the
 ratio has to meet. The library and the baseline take turns, and the best of several turns counts,
@@ -11,6 +12,8 @@ so that other work on the machine disturbs both equally.
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -33,7 +36,21 @@ from rlfd_gym.baselines import HullProblem
 from rlfd_gym.beliefs import Intervals, Prices
 from rlfd_gym.compare.tasks import TASKS
 from rlfd_gym.envs import InventoryEnv, TabularEnv, WindyGridworldEnv
-from rlfd_gym.report import run_script
+from rlfd_gym.report import run_script, write
+
+PAGE = """# Performance
+
+Written by `python scripts/benchmark.py --docs docs` (`make bench` prints the same); every number on this page comes
+from it.
+
+Each line times the library and a plain baseline in the same run, by turns, and the best of several turns counts, so
+that other work on the machine disturbs both equally. Ratios matter, times are those of one machine: {cores} cores,
+{machine}, Python {python}. The last column is the target that the ratio had to meet.
+
+| what | ours | baseline | ratio | target |
+|---|---:|---:|---:|---|
+{rows}
+"""
 
 
 @dataclass(frozen=True)
@@ -52,19 +69,38 @@ def main() -> None:
     """Print the chosen lines as they are measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}")
-    name = parser.parse_args().only
+    parser.add_argument("--docs", type=Path, metavar="DIR", help="also write performance.md there; not with --only")
+    options = parser.parse_args()
+    name = options.only
+    if name is not None and options.docs is not None:
+        parser.error("--docs needs all benchmarks, not --only one")
     if name is not None and name not in BENCHMARKS:
         near = get_close_matches(name, BENCHMARKS, n=1)
         parser.error(f"unknown benchmark {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     chosen = BENCHMARKS if name is None else {name: BENCHMARKS[name]}
     print(f"{'what':<58}{'ours':>16}{'baseline':>22}{'ratio':>10}  target")
+    lines = []
     for measure in chosen.values():
         for line in measure():
+            lines.append(line)
             verdict = "met" if line.met else "MISSED"
             print(
                 f"{line.claim:<58}{line.ours:>16}{line.baseline:>22}{line.ratio:>10.3g}  {line.target} ({verdict})",
                 flush=True,
             )
+    if options.docs is not None:
+        write(options.docs / "performance.md", page(lines).encode())
+        print(f"\nwritten: {options.docs / 'performance.md'}")
+
+
+def page(lines: list[Line]) -> str:
+    """Return the page of documentation."""
+    rows = "\n".join(
+        f"| {line.claim} | {line.ours} | {line.baseline} | {line.ratio:.3g} "
+        f"| {line.target}, {'met' if line.met else 'missed'} |"
+        for line in lines
+    )
+    return PAGE.format(rows=rows, cores=os.cpu_count(), machine=platform.machine(), python=platform.python_version())
 
 
 def forward() -> Iterator[Line]:

@@ -42,7 +42,12 @@ MEASURED = ("occupancy", "mode")
 
 
 class CellError(RuntimeError):
-    """Cells have no result: a method failed without giving up, or a worker died."""
+    """Cells have no result: a method failed without giving up, or a worker died.
+
+    Example:
+        >>> issubclass(CellError, RuntimeError)
+        True
+    """
 
 
 @dataclass(frozen=True)

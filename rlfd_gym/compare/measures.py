@@ -73,6 +73,10 @@ class Measure:
         interval: whether the means over seeds come with a 95% interval, `name_margin` in the CSV
             file.
         of_policy: whether the number depends on the policy, and so on how that is read.
+
+    Example:
+        >>> MEASURES["share_closed"].format(0.36)
+        '36%'
     """
 
     name: str
@@ -98,7 +102,12 @@ def measured(
 
 
 def legend() -> str:
-    """Return a paragraph that explains the columns of a table."""
+    """Return a paragraph that explains the columns of a table.
+
+    Example:
+        >>> "gap" in legend(), "time: of one solve." in legend()
+        (True, True)
+    """
     columns = [f"{measure.title}: {measure.legend}." for name, measure in MEASURES.items() if name != MAIN]
     columns.append("time: of one solve.")
     main = MEASURES[MAIN]

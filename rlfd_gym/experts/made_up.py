@@ -28,6 +28,13 @@ class Walk:
         acts: the actions.
         infos: always `None`.
         terminal: whether the trajectory terminated; by default it was truncated.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> mdp = examples.inventory_env().mdp
+        >>> walk = demonstrate(mdp, mdp.uniform_policy(), 1, 5, seed=0)[0]
+        >>> len(walk.obs), len(walk.acts), walk.terminal
+        (6, 5, False)
     """
 
     obs: IntArray = field(repr=False)

@@ -32,6 +32,13 @@ class Simulator:
         deterministic: whether every pair is known to have one next state only.
         steps: how many steps of the environment were made.
         unvisited: the pairs (state, action) that no episode met, one row each; only for "step".
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from rlfd_gym import simulate
+        >>> simulator = simulate(gym.make("rlfd_gym:rlfd_gym/Inventory-v0"))
+        >>> simulator.kind, simulator.n_states, int(simulator.feasible.sum())
+        ('sample_next', 16, 136)
     """
 
     kind = "sample_next"

@@ -46,6 +46,10 @@ class Cell:
         text: the text, which is escaped on the page.
         bold: whether the text is bold.
         tone: what the colour of the text says, if anything.
+
+    Example:
+        >>> Cell("<91%", bold=True).text
+        '<91%'
     """
 
     text: str

@@ -30,6 +30,13 @@ class Logged(_checks.Locked):
         by_transition: the number of rows with each entry of `Log.counts` and each value, sparse.
         counts: the same for each pair, sparse, (n_pairs, number of values).
         exact: whether the values are those of the rows.
+
+    Example:
+        >>> from rlfd_gym import read_log
+        >>> rows = {"state": [0, 0, 1], "action": [0, 0, 0], "next_state": [1, 1, 0]}
+        >>> rows["sold"] = [2, 4, 1]
+        >>> read_log(rows, columns=["sold"], discount=0.9).columns["sold"].means().tolist()
+        [3.0, 1.0]
     """
 
     name: str
@@ -82,6 +89,13 @@ class Log(_checks.Locked):
             episodes to resample.
         columns: the columns of numbers that were asked for.
         names: what the log calls its "state", "action", "episode" and "time".
+
+    Example:
+        >>> from rlfd_gym import read_log
+        >>> rows = {"stock": [0, 2, 1], "order": [3, 0, 0], "next": [2, 1, 0]}
+        >>> log = read_log(rows, state="stock", action="order", next_state="next", discount=0.9)
+        >>> log.pair_labels(), log.visits.tolist()
+        ([(0, 3), (1, 0), (2, 0)], [1, 1, 1])
     """
 
     mdp: TabularMDP

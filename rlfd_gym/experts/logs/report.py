@@ -41,6 +41,13 @@ class LogReport:
         n_carrying: the rows that carried the estimate of the expert: as many rows of equal weight
             would be as exact. All good rows, unless the expert is estimated from episodes.
         notes: how the log was read where there was a choice.
+
+    Example:
+        >>> from rlfd_gym import read_log
+        >>> rows = {"stock": [0, 2, 1], "order": [3, 0, 0], "next": [2, 1, 0]}
+        >>> log = read_log(rows, state="stock", action="order", next_state="next", discount=0.9)
+        >>> log.report.n_rows, log.report.n_used, log.report.n_visited
+        (3, 3, 3)
     """
 
     n_rows: int

@@ -64,7 +64,16 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Where a run stands: all that is needed to continue it."""
+    """Where a run stands: all that is needed to continue it.
+
+    Example:
+        >>> from rlfd_gym import solve_smd
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.gridworld(alpha=0.1)
+        >>> checkpoint = solve_smd(problem, n_iterations=1000).state.runs[0]
+        >>> checkpoint.average.occupancy.shape
+        (400,)
+    """
 
     run: Run | ProximalRun
     generator: np.random.Generator
@@ -97,6 +106,16 @@ class SmdState:
         fingerprint: what tells the problem from others.
         variant: of the algorithm, "proximal" or "paper".
         search: where the choice of step sizes stands; `None` if they are fixed.
+
+    Example:
+        >>> from rlfd_gym import solve_smd
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.gridworld(alpha=0.1)
+        >>> solution = solve_smd(problem, n_iterations=1000)
+        >>> len(solution.state.runs)
+        1
+        >>> solve_smd(problem, n_iterations=1000, initial=solution).n_iterations
+        2000
     """
 
     step_sizes: tuple[float, ...]
@@ -158,6 +177,12 @@ def keeps_runs(problem: Problem, n_runs: int) -> bool:
     """Return whether that many runs are small enough to be kept.
 
     A pair takes 64 bytes and its place in the tree, a state takes 16 bytes.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> keeps_runs(problem, 4), keeps_runs(problem, 10**9)
+        (True, False)
     """
     return (74 * problem.n_pairs + 16 * problem.n_states) * n_runs <= RESUME_BYTES
 
