@@ -579,7 +579,7 @@ def logs() -> Iterator[Line]:
                 yield Line(
                     f"{name}, {n_rows:,} rows of CSV without next states",
                     f"{ours:.1f} s {peak:.0f} MB",
-                    f"read_csv {theirs:.1f} s {their_peak:.0f} MB",
+                    f"pandas {theirs:.1f} s {their_peak:.0f} MB",
                     ours / theirs,
                     f"at most {most} MB",
                     peak <= most,
