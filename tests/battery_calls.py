@@ -762,7 +762,7 @@ def calls() -> dict[str, Call]:
             lambda problem, basis, n_iterations: baselines.solve_smd_hull(problem, basis, n_iterations),
             problem=arg(problem, bad.own),
             basis=basis_,
-            n_iterations=count,
+            n_iterations=arg(5, bad.integer(0, -1), None_="as many as the gap takes"),
         ),
         # --- compare, report
         "compare.Design": at(compare.Design, **design()),
@@ -853,7 +853,7 @@ def rule(_):
 def step_size(_):
     return bad.number(-1.0)(None) | {
         "one": (0.1,),
-        "three": (0.1, 0.1, 0.1),
+        "four": (0.1, 0.1, 0.1, 0.1),
         "texts": ("0.1", "0.1"),
         "nested": ([0.1],),
     }

@@ -33,6 +33,7 @@ import numpy as np
 from rlfd_gym import _checks
 from rlfd_gym._warnings import warn
 from rlfd_gym.beliefs import Hull
+from rlfd_gym.beliefs.belief import BOUNDS
 from rlfd_gym.problem import BlackBoxProblem, Problem, RLfDProblem
 from rlfd_gym.problem.solution import History, Solution
 from rlfd_gym.problem.theorem import ProximalTheorem, Theorem
@@ -128,6 +129,7 @@ def solve_smd(
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be an RLfDProblem or a BlackBoxProblem, got {type(problem).__name__}")
     theorem = problem.theorem if _checks.one_of("variant", variant, VARIANTS) == "paper" else problem.proximal_theorem
+    _checks.one_of("bound", bound, BOUNDS)
     problem.belief.start(np.random.default_rng(0), True)  # raises for a belief that Algorithm 1 does not handle
     if variant == "paper":
         theorem.second_moments()
