@@ -14,7 +14,7 @@ from rlfd_gym.command.parser import FAILURE, SUCCESS, Mistake, Printed, add_json
 
 DESCRIPTION = """Compare RLfD and other methods that learn from imperfect experts.
 
-  rlfd compare                                # the default tasks, minutes
+  rlfd compare                                # the default tasks, under three minutes
   rlfd compare --quick                        # half a minute
   rlfd compare --list                         # tasks and methods
   rlfd compare --tasks icu-sepsis --methods rlfd-ranges,lpal,cloning --demonstrations exact

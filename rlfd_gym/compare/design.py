@@ -18,7 +18,7 @@ SETTINGS = ("iterations", "runs")
 
 @dataclass(frozen=True)
 class Design:
-    """What is compared. The defaults take minutes on two cores.
+    """What is compared. The defaults take under three minutes on two cores.
 
     Attributes:
         tasks: names from `TASKS`.
