@@ -4,10 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 COMPAT := .venv-compat
+CORE := .venv-core
 AUDIT := .venv-audit
 TWO_AT_A_TIME := -n 2 --dist loadfile
 
-.PHONY: help setup compare reproduce test test-slow lint bench reliability audit compat clean
+.PHONY: help setup compare reproduce test test-slow lint docs docs-links bench reliability audit compat core dist clean
 
 help:
 	@echo "make compare    set up and compare all methods on all tasks: the main job"
@@ -15,10 +16,14 @@ help:
 	@echo "make test       set up and run the tests"
 	@echo "make test-slow  the tests marked slow as well"
 	@echo "make lint       ruff and mypy"
+	@echo "make docs       the documentation, with the tutorials executed, into build/docs/index.html"
+	@echo "make docs-links asks the web whether the links to other sites still lead somewhere"
 	@echo "make bench      every performance claim, as a ratio against a plain baseline"
 	@echo "make reliability  the trials of hardening, with counts, into docs/reliability.md"
 	@echo "make audit      known vulnerabilities of the versions in constraints.txt; asks the package index"
 	@echo "make compat     the tests with the newest Gymnasium and Stable-Baselines3"
+	@echo "make core       the tests of everything that does not need imitation, with the newest versions"
+	@echo "make dist       the files of a release, with their metadata checked, into dist/"
 
 setup: $(VENV)/.ready
 
@@ -46,6 +51,20 @@ lint: setup
 	rm -rf build/types
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target build/types .
 	cd build/types && ../../$(PY) -m mypy --config-file ../../pyproject.toml -p rlfd_gym
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,tasks,docs]'
+	touch $@
+
+# Warnings are errors, and every link within the site is followed afterwards.
+docs: $(VENV)/.docs
+	rm -rf build/docs
+	$(PY) -m sphinx --quiet --nitpicky --fail-on-warning --keep-going -b html docs build/docs
+	$(PY) scripts/check_site.py build/docs
+	@echo "written: build/docs/index.html"
+
+docs-links: $(VENV)/.docs
+	$(PY) -m sphinx --quiet -b linkcheck -D nb_execution_mode=off docs build/links
 
 bench: setup
 	$(PY) scripts/benchmark.py
@@ -76,5 +95,22 @@ compat: $(COMPAT)/.ready
 	$(COMPAT)/bin/python -c "import sys, importlib.metadata as m; print('Python', sys.version.split()[0], *(f'{n} {m.version(n)}' for n in ('gymnasium', 'stable-baselines3', 'imitation', 'torch', 'numpy')))"
 	$(COMPAT)/bin/python -m pytest $(TWO_AT_A_TIME)
 
+$(CORE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(CORE)
+	$(CORE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[data,render,dev,bench,cluster,report,logs]'
+	touch $@
+
+core: $(CORE)/.ready
+	$(CORE)/bin/python -m pytest $(TWO_AT_A_TIME) -m "not slow and not needs_imitation"
+
+$(VENV)/.release: $(VENV)/.ready
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,release]'
+	touch $@
+
+dist: $(VENV)/.release
+	rm -rf dist
+	$(PY) -m build
+	$(PY) -m twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) $(COMPAT) $(AUDIT) build dist *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(CORE) $(AUDIT) build dist *.egg-info

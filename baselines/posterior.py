@@ -61,6 +61,15 @@ class Posterior:
         rationality: β.
         alpha: α.
         n_decisions: N; `None` if it was not given, and then nothing is known of the spread.
+
+    Example:
+        >>> from rlfd_gym.baselines import bayesian_irl
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory()
+        >>> learned = bayesian_irl(problem.mdp, problem.expert, problem.prior, n_decisions=100)
+        >>> low, high = learned.state.bands(0.9)
+        >>> bool((low <= high).all())
+        True
     """
 
     mdp: TabularMDP = field(repr=False)

@@ -7,7 +7,8 @@ simplex, and
     w ← normalise(w ∘ exp(-η (2αn (Cᵢw - ĉᵢ) Cᵢ + C_e - C_j)))          i ~ U(n), e ~ μ_E, j ~ μ
 
 replaces the projected step for c. All else is SMD-RLfD, and uses its code in
-`rlfd_gym.solvers.smd`. The belief is `rlfd_gym.beliefs.Hull`; its convergence theorem is in
+`rlfd_gym.solvers.smd`; either variant of it makes this step, and the default chooses its sizes by the
+gap. The belief is `rlfd_gym.beliefs.Hull`; its convergence theorem is in
 `rlfd_gym.problem.theorem`.
 
 At α = 0 and for the occupancy of a policy the optimum is minus that of LPAL on the same basis: the
@@ -28,7 +29,7 @@ from rlfd_gym.solvers.smd import solve_smd
 
 
 def solve_smd_hull(problem: RLfDProblem, basis: ArrayLike, *arguments: Any, **options: Any) -> Solution:
-    """Solve RLfD_α over the hull of a basis; return the average of the iterates, over all runs.
+    """Solve RLfD_α over the hull of a basis by stochastic mirror descent.
 
     Args:
         problem: the learning problem, with the expert, and the prior if there is one.

@@ -29,6 +29,12 @@ class TabularEnv(gym.Env[Any, Any], ABC):
         mdp: the tables.
         cost: the true cost, over pairs; `reward = -cost`.
         state: the current state; `None` before the first `reset`.
+
+    Example:
+        >>> import rlfd_gym
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> isinstance(env, TabularEnv), env.mdp.n_pairs == len(env.cost)
+        (True, True)
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 4}

@@ -14,7 +14,7 @@ import lazy_loader
 from rlfd_gym import _moved
 from rlfd_gym.registration import register_envs
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _lazily, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

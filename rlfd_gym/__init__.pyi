@@ -18,6 +18,8 @@ from .experts.sampled import SampledExpert as SampledExpert
 from .experts.scale import CostScale as CostScale
 from .mdp.adapters import cost_of_env as cost_of_env
 from .mdp.forward import Plan as Plan
+from .mdp.simulating import simulate as simulate
+from .mdp.simulator import Simulator as Simulator
 from .mdp.tables import TabularMDP as TabularMDP
 from .problem.black_box import BlackBoxProblem as BlackBoxProblem
 from .problem.guarantee import Guarantee as Guarantee
@@ -34,6 +36,7 @@ from .solvers.projection import project_prior as project_prior
 from .solvers.reweighted import pinning_alpha as pinning_alpha
 from .solvers.reweighted import share_at_prior as share_at_prior
 from .solvers.reweighted import solve_reweighted as solve_reweighted
+from .solvers.sampled.solve import solve_sampled as solve_sampled
 from .solvers.smd.solve import solve_smd as solve_smd
 from .solvers.uncertainty import uncertainty as uncertainty
 from .trainer.trainer import RLfDTrainer as RLfDTrainer

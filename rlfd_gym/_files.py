@@ -79,7 +79,14 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def write(path: PathLike, content: bytes) -> None:
-    """Write a file completely or not at all, and make its folders."""
+    """Write a file completely or not at all, and make its folders.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(Path(folder) / "new" / "file.txt", b"all or nothing")
+        ...     print((Path(folder) / "new" / "file.txt").read_text())
+        all or nothing
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(content)
@@ -89,6 +96,10 @@ def check_folder(path: PathLike, name: str = "out") -> Path:
     """Return the path of a folder that can be written to or made; nothing is made yet.
 
     Scripts ask before they begin to work.
+
+    Example:
+        >>> check_folder("results").name
+        'results'
     """
     folder = Path(path)
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
@@ -261,10 +272,11 @@ def own_name(folder: Path, suffix: str) -> Path:
 
 def clear_strays(folder: Path, now: float) -> None:
     """Remove what writers that are dead left in a folder; `now` is by the clock of its file system."""
-    shown = shown_set(folder)
-    for name in os.listdir(folder):
-        path = folder / name
-        if OURS.fullmatch(name) and path != shown and _is_abandoned(path, now):
+    # A folder may hold thousands of files, and every one that is written to it comes here: paths only for strays.
+    names = [name for name in os.listdir(folder) if name.startswith(".rlfd_gym") and OURS.fullmatch(name)]
+    shown = shown_set(folder) if names else None
+    for path in (folder / name for name in names):
+        if path != shown and _is_abandoned(path, now):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:

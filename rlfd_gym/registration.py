@@ -31,7 +31,14 @@ _ENVS: dict[str, dict[str, Any]] = {
 
 
 def register_envs() -> None:
-    """Register the environments with Gymnasium; calling it again does nothing."""
+    """Register the environments with Gymnasium; calling it again does nothing.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> register_envs()
+        >>> gym.make("rlfd_gym/Inventory-v0").spec.id
+        'rlfd_gym/Inventory-v0'
+    """
     from gymnasium.envs.registration import register, registry
 
     for env_id, spec in _ENVS.items():

@@ -2,6 +2,7 @@
 
     python scripts/benchmark.py              # all of them
     python scripts/benchmark.py --only forward
+    python scripts/benchmark.py --docs docs  # also docs/performance.md
 
 Each line says what was timed, our time, the baseline's time, their ratio, and the target that the
 ratio has to meet. The library and the baseline take turns, and the best of several turns counts,
@@ -11,6 +12,8 @@ so that other work on the machine disturbs both equally.
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -25,15 +28,31 @@ from unittest import mock
 
 import gymnasium as gym
 import numpy as np
+import oracle_study
 import scipy.sparse as sp
 from plain_smd import plain_smd
 from structures import KINDS, learning_problem
 
-from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_smd
+from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact, solve_sampled, solve_smd
 from rlfd_gym.baselines import HullProblem
 from rlfd_gym.beliefs import Intervals, Prices
+from rlfd_gym.compare.tasks import TASKS
 from rlfd_gym.envs import InventoryEnv, TabularEnv, WindyGridworldEnv
-from rlfd_gym.report import run_script
+from rlfd_gym.report import run_script, write
+
+PAGE = """# Performance
+
+Written by `python scripts/benchmark.py --docs docs` (`make bench` prints the same); every number on this page comes
+from it.
+
+Each line times the library and a plain baseline in the same run, by turns, and the best of several turns counts, so
+that other work on the machine disturbs both equally. Ratios matter, times are those of one machine: {cores} cores,
+{machine}, Python {python}. The last column is the target that the ratio had to meet.
+
+| what | ours | baseline | ratio | target |
+|---|---:|---:|---:|---|
+{rows}
+"""
 
 
 @dataclass(frozen=True)
@@ -52,19 +71,38 @@ def main() -> None:
     """Print the chosen lines as they are measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}")
-    name = parser.parse_args().only
+    parser.add_argument("--docs", type=Path, metavar="DIR", help="also write performance.md there; not with --only")
+    options = parser.parse_args()
+    name = options.only
+    if name is not None and options.docs is not None:
+        parser.error("--docs needs all benchmarks, not --only one")
     if name is not None and name not in BENCHMARKS:
         near = get_close_matches(name, BENCHMARKS, n=1)
         parser.error(f"unknown benchmark {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     chosen = BENCHMARKS if name is None else {name: BENCHMARKS[name]}
     print(f"{'what':<58}{'ours':>16}{'baseline':>22}{'ratio':>10}  target")
+    lines = []
     for measure in chosen.values():
         for line in measure():
+            lines.append(line)
             verdict = "met" if line.met else "MISSED"
             print(
                 f"{line.claim:<58}{line.ours:>16}{line.baseline:>22}{line.ratio:>10.3g}  {line.target} ({verdict})",
                 flush=True,
             )
+    if options.docs is not None:
+        write(options.docs / "performance.md", page(lines).encode())
+        print(f"\nwritten: {options.docs / 'performance.md'}")
+
+
+def page(lines: list[Line]) -> str:
+    """Return the page of documentation."""
+    rows = "\n".join(
+        f"| {line.claim} | {line.ours} | {line.baseline} | {line.ratio:.3g} "
+        f"| {line.target}, {'met' if line.met else 'missed'} |"
+        for line in lines
+    )
+    return PAGE.format(rows=rows, cores=os.cpu_count(), machine=platform.machine(), python=platform.python_version())
 
 
 def forward() -> Iterator[Line]:
@@ -158,17 +196,19 @@ def oracle() -> Iterator[Line]:
 
 
 def smd() -> Iterator[Line]:
-    """Time a step of SMD-RLfD against plain NumPy, and two jobs against one.
+    """Time a step of SMD-RLfD against plain NumPy, its variants, and two jobs against one.
 
     Also measure how the time of a step grows with the problem, and the memory.
     """
     jobs = [
         _PlainSteps(_learning_problem(10)),
-        _SmdSteps(_learning_problem(10), 400_000),
-        _SmdSteps(_learning_problem(500), 4_000_000),
-        _SmdSteps(_learning_problem(10), 400_000, record_every=400),
+        _SmdSteps(_learning_problem(10), 400_000, "paper"),
+        _SmdSteps(_learning_problem(500), 4_000_000, "paper"),
+        _SmdSteps(_learning_problem(10), 400_000, "paper", record_every=400),
         _PlainSteps(_learning_problem(10), basis=_basis(10)),
-        _SmdSteps(HullProblem(_learning_problem(10), _basis(10)), 400_000),
+        _SmdSteps(HullProblem(_learning_problem(10), _basis(10)), 400_000, "paper"),
+        _SmdSteps(_learning_problem(10), 400_000, "proximal"),
+        _SmdSteps(_learning_problem(500), 4_000_000, "proximal"),
     ]
     for _ in range(8):
         for job in jobs:
@@ -206,12 +246,25 @@ def smd() -> Iterator[Line]:
         "at least 800 times faster",
         best[4] / best[5] >= 800,
     )
-    problem = _learning_problem(10)
-    a, b = _take_turns(
-        lambda: solve_smd(problem, n_iterations=10_000_000, n_runs=4, n_jobs=2),
-        lambda: solve_smd(problem, n_iterations=10_000_000, n_runs=4),
-        turns=3,
+    yield Line(
+        "SMD-RLfD, 400 pairs, a proximal step",
+        f"{best[6] * 1e9:.0f} ns",
+        f"the paper's {best[1] * 1e9:.0f} ns",
+        best[6] / best[1],
+        "at most 1.5",
+        best[6] / best[1] <= 1.5,
     )
+    yield Line(
+        "SMD-RLfD, 1,000,000 pairs, a proximal step",
+        f"{best[7] * 1e9:.0f} ns",
+        f"400 pairs {best[6] * 1e9:.0f} ns",
+        best[7] / best[6],
+        "at most 6",
+        best[7] / best[6] <= 6,
+    )
+    problem = _learning_problem(10)
+    four = partial(solve_smd, problem, n_iterations=10_000_000, n_runs=4, variant="paper")
+    a, b = _take_turns(lambda: four(n_jobs=2), four, turns=3)
     yield Line(
         "SMD-RLfD, four runs on two cores", f"{a:.1f} s", f"on one {b:.1f} s", b / a, "at least 1.7", b / a >= 1.7
     )
@@ -225,6 +278,41 @@ def smd() -> Iterator[Line]:
         "below 1",
         gib < 2,
     )
+
+
+def smd_gap() -> Iterator[Line]:
+    """Compare the gap of `solve_smd` with that of the paper's variant after as many steps.
+
+    The problems are those of the comparison: three tasks, three weights of the prior.
+    """
+    for name in ("inventory", "windy", "lake"):
+        task = TASKS[name].make(0)
+        for alpha in (0.01, 0.1, 1.0):
+            problem = RLfDProblem(task.mdp, task.expert, task.prior, alpha)
+            solutions: dict[str, Solution] = {}
+
+            def solve(variant: str, problem: RLfDProblem = problem, solutions: dict[str, Solution] = solutions) -> None:
+                solutions[variant] = solve_smd(problem, n_iterations=1_000_000, variant=variant)
+
+            a, b = _take_turns(lambda solve=solve: solve("proximal"), lambda solve=solve: solve("paper"), turns=2)
+            ours, paper = (solutions[variant].duality_gap for variant in ("proximal", "paper"))
+            value = solve_exact(problem).upper
+            yield Line(
+                f"{name}, α = {alpha:g}, gap after 1,000,000 steps",
+                f"{ours:.2g}",
+                f"the paper's {paper:.2g}",
+                ours / paper,
+                "at most 0.125",
+                ours <= 0.125 * paper,
+            )
+            yield Line(
+                f"{name}, α = {alpha:g}, gap and value",
+                f"{ours:.2g}",
+                f"value {value:.2g}",
+                ours / value,
+                f"at most 0.1, in {a / b:.2f} times the paper's time",
+                ours <= 0.1 * value,
+            )
 
 
 def path() -> Iterator[Line]:
@@ -272,12 +360,14 @@ class _SmdSteps:
     The difference is the time of the steps, without the set-up.
     """
 
-    def __init__(self, problem: RLfDProblem, window: int, record_every: int | None = None) -> None:
+    def __init__(self, problem: RLfDProblem, window: int, variant: str, record_every: int | None = None) -> None:
         largest = 2 * problem.n_pairs / (1 - problem.discount)
-        steps = (*[1e-2] * (len(problem.theorem.names) - 1), 0.5 / largest)  # the largest η_μ that the theorem allows
+        names = (problem.theorem if variant == "paper" else problem.proximal_theorem).names
+        steps = (*[1e-2] * (len(names) - 1), 0.5 / largest)  # the largest η_μ that the theorem allows
         self.window, self.few, self.many = window, np.inf, np.inf
-        start = solve_smd(problem, n_iterations=10_000, step_size=steps, record_every=record_every)
-        self.solve = partial(solve_smd, problem, step_size=steps, record_every=record_every, initial=start)
+        how = {"step_size": steps, "record_every": record_every, "variant": variant, "repair": False}
+        start = solve_smd(problem, n_iterations=10_000, **how)
+        self.solve = partial(solve_smd, problem, initial=start, **how)
 
     def take_turn(self) -> None:
         few, many = _take_turns(
@@ -501,17 +591,26 @@ def reward_net() -> Iterator[Line]:
 
 
 LOG_ROWS = (1_000_000, 10_000_000)
-READ = """
+CHILD = """
 import resource, sys, time
 start = time.process_time()
-{read}
+{act}
 print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-OURS = """
+READ = """
 from rlfd_gym import read_log
-names = {"state": "stock", "action": "order", "next_state": "next_stock", "episode": "shop", "time": "week"}
+names = {"state": "stock", "action": "order", "episode": "shop", "time": "week", "columns": ["sold"]}
 log = read_log(sys.argv[1], discount=0.9, **names)
-assert log.report.n_used == int(sys.argv[2])
+assert log.report.n_used + log.report.n_last == int(sys.argv[2])
+"""
+LEARN = """
+import contextlib, io
+from rlfd_gym.command import main
+said = ["learn", sys.argv[1], "--state", "stock", "--action", "order", "--episode", "shop", "--time", "week"]
+said += ["--price", "holding=0.3..3", "--feature", "holding=stock+order", "--price", "buying=4", "--feature"]
+said += ["buying=order", "--price", "selling=10", "--feature", "selling=-sold", "--out", sys.argv[1] + ".out"]
+with contextlib.redirect_stdout(io.StringIO()):
+    assert main(said) == 0
 """
 PANDAS = """
 import pandas
@@ -520,37 +619,58 @@ assert len(pandas.read_csv(sys.argv[1])) == int(sys.argv[2])
 
 
 def logs() -> Iterator[Line]:
-    """Measure reading a long log: seconds of the processor and peak memory, against pandas alone."""
+    """Measure a long log: seconds of the processor and peak memory, against pandas, which only reads it.
+
+    The peak of ten times as many rows is compared with that of the fewer ones.
+    """
+    peaks: dict[str, list[float]] = {"read_log": [], "rlfd learn": []}
     for n_rows in LOG_ROWS:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "log.csv"
             _write_log(path, n_rows)
-            used = []
-            for code in (OURS, PANDAS):
-                command = [sys.executable, "-c", READ.replace("{read}", code), str(path), str(n_rows)]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
-                seconds, peak = map(float, done.stdout.split())
-                used.append((seconds, peak / 1024))
-        (ours, our_peak), (theirs, their_peak) = used
+            theirs, their_peak = _in_child(PANDAS, path, n_rows)
+            for (name, most), act in zip({"read_log": 250, "rlfd learn": 350}.items(), (READ, LEARN), strict=True):
+                ours, peak = _in_child(act, path, n_rows)
+                peaks[name].append(peak)
+                yield Line(
+                    f"{name}, {n_rows:,} rows of CSV without next states",
+                    f"{ours:.1f} s {peak:.0f} MB",
+                    f"pandas {theirs:.1f} s {their_peak:.0f} MB",
+                    ours / theirs,
+                    f"at most {most} MB",
+                    peak <= most,
+                )
+    for name, (few, many) in peaks.items():
         yield Line(
-            f"read_log, {n_rows:,} rows of CSV: model, expert, episodes",
-            f"{ours:.1f} s {our_peak:.0f} MB",
-            f"read_csv {theirs:.1f} s {their_peak:.0f} MB",
-            ours / theirs,
-            "at most 250 MB and 150 bytes a row",
-            our_peak * 2**20 <= 250 * 2**20 + 150 * n_rows,
+            f"{name}, peak memory with ten times as many rows",
+            f"{many:.0f} MB",
+            f"{few:.0f} MB",
+            many / few,
+            "at most 2",
+            many <= 2 * few,
         )
 
 
+def _in_child(act: str, path: Path, n_rows: int) -> tuple[float, float]:
+    """Return the seconds of the processor and the peak memory, in MB, of a process that does this."""
+    command = [sys.executable, "-c", CHILD.replace("{act}", act), str(path), str(n_rows)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, peak = map(float, done.stdout.split())
+    return seconds, peak / 1024
+
+
 def _write_log(path: Path, n_rows: int, n_weeks: int = 1000) -> None:
-    """Write a log of many shops, a part at a time."""
+    """Write a log of many shops, a part at a time: what is on the shelf, ordered, and sold in a week."""
     rng = np.random.default_rng(0)
     with open(path, "w") as file:
-        file.write("shop,week,stock,order,next_stock\n")
+        file.write("shop,week,stock,order,sold\n")
         for shop in range(n_rows // n_weeks):
-            stock, order = rng.integers(0, 21, n_weeks + 1), rng.integers(0, 7, n_weeks)
-            rows = zip(range(n_weeks), stock[:-1].tolist(), order.tolist(), stock[1:].tolist(), strict=True)
-            file.writelines(f"shop {shop},{week},{now},{sent},{then}\n" for week, now, sent, then in rows)
+            stock, orders, demand = 0, rng.integers(0, 7, n_weeks).tolist(), rng.poisson(3.0, n_weeks).tolist()
+            for week, (order, asked) in enumerate(zip(orders, demand, strict=True)):
+                order = min(order, 20 - stock)
+                sold = min(stock + order, asked)
+                file.write(f"shop {shop},{week},{stock},{order},{sold}\n")
+                stock += order - sold
 
 
 def _prices_of(env: WindyGridworldEnv, number: int) -> RLfDProblem:
@@ -592,11 +712,32 @@ def _unwrapped(name: str, **kwargs: object) -> TabularEnv:
     return env
 
 
+def sampled() -> Iterator[Line]:
+    """Time how long Taxi, of which only draws are known, takes to be certified to 5% of its value."""
+    mdp, cost, alpha = oracle_study.taxi()
+    problem = RLfDProblem(mdp, noisy_expert(mdp, cost, oracle_study.NOISE), cost, alpha)
+    box = oracle_study.simulated(problem)
+    begun = time.perf_counter()
+    solution = solve_sampled(box, relative=0.05, calls=60_000_000)
+    spent = time.perf_counter() - begun
+    certified, value = solution.duality_gap, solve_exact(problem).lower
+    yield Line(
+        "Taxi from draws alone, certified to 5% of its value",
+        f"{spent:.0f} s, {solution.stats['calls'] / 1e6:.0f} M draws",
+        f"gap / value {certified / value:.3f}",
+        spent / 60,
+        "at most 1: a minute",
+        spent <= 60 and certified <= 0.05 * value,
+    )
+
+
 BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "forward": forward,
     "build": build,
     "oracle": oracle,
+    "sampled": sampled,
     "smd": smd,
+    "smd-gap": smd_gap,
     "path": path,
     "exact": exact,
     "exact-large": exact_large,

@@ -26,7 +26,8 @@ from tqdm.auto import tqdm
 
 from rlfd_gym import CostScale, Log, RLfDProblem, TabularMDP, read_log, solve_exact
 from rlfd_gym.beliefs import Prices
-from rlfd_gym.decision import decide
+from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA
+from rlfd_gym.decision import decide, price_belief
 from rlfd_gym.envs import InventoryEnv
 from rlfd_gym.report import check_folder, plots, run_script, write, write_csv
 
@@ -39,12 +40,19 @@ RANGES = {"order": (3.0, 5.0), "holding": (0.2, 0.8), "sell": (8.0, 12.0)}  # th
 SIZES = ((3, 52), (3, 104), (3, 520), (100, 26))  # shops, weeks
 CONFIDENCE, DISCOUNT = 0.9, 0.9
 NAMES = {"state": "stock", "action": "order", "next_state": "next_stock", "episode": "shop", "time": "week"}
+FEATURES = {"order": "order", "holding": "stock + order", "sell": "-sold"}
+BELIEFS = {
+    "prices": "`--price` with ranges, and what was sold from a column of the log",
+    "prior": "`--prior` with the true costs, at the default α",
+    "budget": "the same with `--alpha regret-budget:0.05`",
+}
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One log: what was promised, estimated and true."""
 
+    belief: str
     shops: int
     weeks: int
     seed: int
@@ -53,6 +61,7 @@ class Outcome:
     low: float
     high: float
     true: float
+    changed: float
     naive_promise: float
     by_policy: float
     by_episodes: float
@@ -63,7 +72,7 @@ def main() -> None:
     """Run the study, and write its table and figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=100, help="logs of each size (default 100)")
-    parser.add_argument("--resamples", type=int, default=100, help="resamples of each log (default 100)")
+    parser.add_argument("--resamples", type=int, default=40, help="resamples of each log (default 40)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--out", type=Path, default=Path("results/logs"), help="output folder (default results/logs)")
     parser.add_argument("--docs", type=Path, help="a folder in which to write logs_coverage.md and its figure as well")
@@ -91,22 +100,32 @@ def main() -> None:
 
 def run(n_logs: int, n_resamples: int, n_jobs: int) -> list[Outcome]:
     """Simulate logs of each size, and judge what is learned from each."""
-    jobs = [(shops, weeks, seed) for shops, weeks in SIZES for seed in range(n_logs)]
+    jobs = [(belief, *size, seed) for size in SIZES for belief in BELIEFS for seed in range(n_logs)]
     work = (delayed(judge)(*job, n_resamples) for job in jobs)
     return list(tqdm(Parallel(n_jobs=n_jobs, return_as="generator")(work), total=len(jobs), disable=None))
 
 
-def judge(shops: int, weeks: int, seed: int, n_resamples: int) -> Outcome:
+def judge(belief: str, shops: int, weeks: int, seed: int, n_resamples: int) -> Outcome:
     """Learn from one simulated log, and compare with the truth."""
     shop = Shop.make()
     rows = shop.log(shops, weeks, np.random.default_rng([shops, weeks, seed]))
-    by_policy, by_episodes = (read_log(rows, discount=DISCOUNT, **NAMES, expert=how) for how in ("policy", "episodes"))
-    belief = shop.belief(by_policy)
+    by_policy, by_episodes = (
+        read_log(rows, discount=DISCOUNT, columns=["sold"], **NAMES, expert=how) for how in ("policy", "episodes")
+    )
     options = {"confidence": CONFIDENCE, "n_resamples": n_resamples, "seed": seed}
-    decision = decide(by_policy, belief, **options)
-    plain = [solve_exact(RLfDProblem(log.mdp, log.expert, belief=belief)) for log in (by_policy, by_episodes)]
-    saved = [shop.saving(by_policy, solution.policy) for solution in plain]
+    if belief == "prices":
+        decision = decide(by_policy, lambda log: price_belief(log, RANGES, FEATURES), **options)
+        known = shop.belief(by_policy)
+        plain = [solve_exact(RLfDProblem(log.mdp, log.expert, belief=known)) for log in (by_policy, by_episodes)]
+        saved = [shop.saving(by_policy, solution.policy) for solution in plain]
+        naive = float((by_policy.expert - plain[0].occupancy) @ shop.costs(by_policy))
+    else:
+        alpha = DEFAULT_ALPHA if belief == "prior" else "regret-budget:0.05"
+        costs = dict(zip(by_policy.pair_labels(), shop.costs(by_policy).tolist(), strict=True))
+        decision = decide(by_policy, costs, alpha=alpha, **options)
+        saved, naive = [np.nan, np.nan], np.nan  # the same as with prices
     return Outcome(
+        belief,
         shops,
         weeks,
         seed,
@@ -115,7 +134,8 @@ def judge(shops: int, weeks: int, seed: int, n_resamples: int) -> Outcome:
         decision.saving.low,
         decision.saving.high,
         shop.saving(by_policy, decision.policy),
-        float((by_policy.expert - plain[0].occupancy) @ decision.reference),
+        decision.n_changed,
+        naive,
         *saved,
         by_episodes.report.n_carrying,
     )
@@ -156,13 +176,18 @@ class Shop:
             parts.append((np.arange(shops), np.full(shops, week), stock, order, following))
             stock = following
         columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return dict(zip(("shop", "week", "stock", "order", "next_stock"), columns, strict=True))
+        rows = dict(zip(("shop", "week", "stock", "order", "next_stock"), columns, strict=True))
+        return rows | {"sold": rows["stock"] + rows["order"] - rows["next_stock"]}
 
     def belief(self, log: Log) -> Prices:
         """Return the ranges of prices over the pairs of a log."""
         features = self.features[self.mdp.pair_index(*np.array(log.pair_labels()).T)]
         low, high = Prices.named(features, RANGES).ends()
         return Prices.named(features, RANGES, scale=CostScale(low.min(), high.max()))
+
+    def costs(self, log: Log) -> np.ndarray:
+        """Return the true cost of each pair of a log."""
+        return self.cost[self.mdp.pair_index(*np.array(log.pair_labels()).T)]
 
     def saving(self, log: Log, policy: np.ndarray) -> float:
         """Return the true saving of a policy over the manager, from the log's first stocks."""
@@ -179,47 +204,53 @@ class Shop:
 
 def read(row: dict[str, str]) -> Outcome:
     """Return an outcome from a row of the table."""
-    whole = ("shops", "weeks", "seed")
-    return Outcome(**{name: int(value) if name in whole else float(value) for name, value in row.items()})
+    kinds = {"belief": str, "shops": int, "weeks": int, "seed": int}
+    return Outcome(**{name: kinds.get(name, float)(value) for name, value in row.items()})
 
 
-def by_size(outcomes: list[Outcome]) -> dict[tuple[int, int], np.ndarray]:
+def by_size(outcomes: list[Outcome], belief: str) -> dict[tuple[int, int], np.ndarray]:
     """Return the numbers of each size as a record array."""
     names = [field.name for field in fields(Outcome)]
-    sizes = dict.fromkeys((one.shops, one.weeks) for one in outcomes)
-    return {
-        size: np.rec.fromrecords([astuple(one) for one in outcomes if (one.shops, one.weeks) == size], names=names)
-        for size in sizes
-    }
+    found: dict[tuple[int, int], list[tuple]] = {}
+    for one in outcomes:
+        if one.belief == belief:
+            found.setdefault((one.shops, one.weeks), []).append(astuple(one))
+    return {size: np.rec.fromrecords(rows, names=names) for size, rows in found.items()}
 
 
 def written(outcomes: list[Outcome], n_resamples: int) -> str:
     """Return the page."""
-    found = by_size(outcomes)
-    n_logs = max(len(one) for one in found.values())
+    priced = by_size(outcomes, "prices")
+    n_logs = max(len(one) for one in priced.values())
     lines = [PAGE.format(n_logs=n_logs, n_resamples=n_resamples)]
-    for (shops, weeks), one in found.items():
-        inside = int(((one.low <= one.true) & (one.true <= one.high)).sum())
-        error = one.estimate - one.true
-        ends = binomtest(inside, len(one)).proportion_ci(method="wilson")
-        lines.append(
-            f"| {shops} × {weeks} | {one.naive_promise.mean():.2f} | {one.by_policy.mean():.2f} | "
-            f"{one.promised.mean():.2f} | {one.estimate.mean():.2f} | {one.true.mean():.2f} | "
-            f"{error.mean():+.2f} ± {error.std() / len(one) ** 0.5:.2f} | "
-            f"{inside / len(one):.0%} ({ends.low:.0%} to {ends.high:.0%}) | {(one.high - one.low).mean():.2f} |"
-        )
+    for belief, what in BELIEFS.items():
+        if not any(one.belief == belief for one in outcomes):
+            continue
+        lines += ["", f"With {what}:", "", HEAD]
+        for (shops, weeks), one in by_size(outcomes, belief).items():
+            inside = int(((one.low <= one.true) & (one.true <= one.high)).sum())
+            error = one.estimate - one.true
+            ends = binomtest(inside, len(one)).proportion_ci(method="wilson")
+            lines.append(
+                f"| {shops} × {weeks} | {len(one)} | {one.changed.mean():.1f} | "
+                f"{one.promised.mean():.2f} | {one.estimate.mean():.2f} | {one.true.mean():.2f} | "
+                f"{error.mean():+.2f} ± {error.std() / len(one) ** 0.5:.2f} | "
+                f"{inside / len(one):.0%} ({ends.low:.0%} to {ends.high:.0%}) | "
+                f"{(one.true < one.low).mean():.0%} | {(one.true > one.high).mean():.0%} | "
+                f"{(one.high - one.low).mean():.2f} |"
+            )
     lines.append(EXPERTS)
-    for (shops, weeks), one in found.items():
+    for (shops, weeks), one in priced.items():
         lines.append(
-            f"| {shops} × {weeks} | {one.by_policy.mean():.2f} | {shops * weeks} | {one.by_episodes.mean():.2f} | "
-            f"{one.rows_of_episodes.mean():.0f} |"
+            f"| {shops} × {weeks} | {one.naive_promise.mean():.2f} | {one.by_policy.mean():.2f} | {shops * weeks} | "
+            f"{one.by_episodes.mean():.2f} | {one.rows_of_episodes.mean():.0f} |"
         )
     return "\n".join([*lines, ""])
 
 
 def drawn(outcomes: list[Outcome]) -> Figure:
     """Draw the interval of each log against its truth."""
-    found = by_size(outcomes)
+    found = by_size(outcomes, "prices")
     figure, axes = plots.new_figure(1, len(found), size=(3.2 * len(found), 3.4), sharey=True)
     for axis, ((shops, weeks), one) in zip(axes[0], found.items(), strict=True):
         order = np.argsort(one.estimate)
@@ -236,33 +267,37 @@ def drawn(outcomes: list[Outcome]) -> Figure:
 
 PAGE = """# What savings from a log are worth
 
-Written by `python scripts/study_logs.py --docs docs`, from {n_logs} simulated logs of each size with {n_resamples}
-resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the middle of the
-ranges that are believed, and savings are in money a week, from the log's own first stocks.
+Written by `python scripts/study_logs.py --docs docs`, from up to {n_logs} simulated logs of each size with
+{n_resamples} resamples each. The shop is that of `scripts/examples/make_inventory_log.py`; its true prices are the
+middle of the ranges that are believed, and savings are in money a week, from the log's own first stocks.
 
 **A policy that is chosen and judged on the same log promises too much.** If every action that was seen once may be
-recommended, the promise (first column) is a multiple of what comes true (second column): of many pairs with a row or
-two, some look good by luck, and no resampling of a single row can show that. `decide` therefore recommends actions with
+recommended, the promise is a multiple of what comes true (last table): of many pairs with a row or two, some look good
+by luck, and no resampling of a single row can show that. `decide` therefore recommends actions with
 at least 10 rows, or the present ones (`least_rows`), and corrects what is left of the optimism by learning anew from
 resampled logs (`rlfd_gym/decision/resampling.py`). The bias that remains, the estimate less the truth, is in the table
 with its standard error. The price is caution: with few rows less is recommended, and less is saved, than luck or more
 rows would allow.
 
-Rows are resampled within their pair where there are fewer than 30 episodes, whole episodes where there are more (the
-last size).
+Rows are resampled within their pair where there are fewer than 30 episodes, whole episodes where there are more.
+What a column of the log says is resampled together with the next states: who sells more by chance has less
+next week, and an interval that ignores this corrects for too much optimism.
 
-![intervals and truths](logs_coverage.png)
+![intervals and truths, with prices](logs_coverage.png)
 
-| shops × weeks | promised, any action | true | promised | estimate | true | bias | 90% interval covers | its width |
-|---|---|---|---|---|---|---|---|---|"""
+In the tables, changed: in how many states something else is recommended; below, above: how often the truth is there."""
+
+HEAD = """\
+| shops × weeks | logs | changed | promised | estimate | true | bias | 90% interval covers | below | above | width |
+|---|---|---|---|---|---|---|---|---|---|---|"""
 
 EXPERTS = """
 **All rows, or the first of each episode.** The expert can be estimated from the policy of all rows, or from discounted
-episodes, of which only the first 1/(1-γ) rows count. The exact solution for each estimate, without any limit on rows,
-truly saves:
+episodes, of which only the first 1/(1-γ) rows count. The exact solution for each estimate over the ranges of prices,
+without any limit on rows, promises and truly saves:
 
-| shops × weeks | expert="policy" | rows that carried it | expert="episodes" | rows that carried it |
-|---|---|---|---|---|"""
+| shops × weeks | promised | expert="policy" | rows that carried it | expert="episodes" | rows that carried it |
+|---|---|---|---|---|---|"""
 
 
 if __name__ == "__main__":

@@ -55,6 +55,17 @@ def calls() -> dict[str, Call]:
     walks = rlfd_gym.demonstrate(mdp, policy, 3, 20, seed=0)
     states, actions, following = np.array([0, 1, 2, 0]), np.array([1, 0, 0, 0]), np.array([1, 2, 0, 1])
     expert = rlfd_gym.SampledExpert([0, 1, 2], [1, 0, 0], [1, 2, 0])
+    walked = rlfd_gym.SampledExpert([0, 1, 2], [1, 0, 0], [1, 2, 0])
+    drawn = rlfd_gym.BlackBoxProblem(
+        rlfd_gym.simulate(mdp),
+        walked,
+        n_states=3,
+        n_actions=2,
+        discount=0.6,
+        prior=prior,
+        alpha=0.1,
+        feasible=FEASIBLE,
+    )
     rng = np.random.default_rng(0)
     started = WindyGridworldEnv(4, 3)
     started.reset(seed=0)
@@ -453,6 +464,22 @@ def calls() -> dict[str, Call]:
             alpha=arg(0.1, bad.number(-0.1), None_=DEFAULT),
             feasible=arg(FEASIBLE, bad.mask, called="prior"),
             regulariser=arg("l2", bad.name),
+            initial=arg(mdp.initial, bad.distribution, None_="as the transitions show"),
+        ),
+        "rlfd_gym.simulate": at(
+            rlfd_gym.simulate,
+            {"set_state": "see tests/mdp/test_simulating.py"},
+            env=arg(started, bad.environment),
+            discount=arg(0.6, bad.number(0.0, 1.0, -0.5, 1 - 1e-13), None_="the environment's"),
+            terminal=arg(
+                np.array([1, 2]),
+                bad.integers,
+                None_="they are looked for",
+                **dict.fromkeys((*LENGTHS, "empty", "an_empty_list"), "any states may be terminal"),
+            ),
+            deterministic=arg(False, bad.flag),
+            steps=count,
+            seed=arg(0, bad.integer(-1)),
         ),
         "examples.inventory": at(examples.inventory, alpha=weight, regulariser=arg("l1", bad.name)),
         "examples.gridworld": at(
@@ -500,8 +527,11 @@ def calls() -> dict[str, Call]:
             rlfd_gym.solve_smd,
             {"callback": "any function", "progress_bar": "see `disable` of tqdm"},
             problem=arg(problem, bad.own),
-            n_iterations=count,
-            step_size=arg(0.01, step_size, None_="the theorem's"),
+            n_iterations=arg(5, bad.integer(0, -1), None_="as many as the gap takes"),
+            variant=arg("proximal", bad.name),
+            gap=arg(None, bad.number(0.0, -1.0), None_="n_iterations says it"),
+            repair=arg(True, bad.flag, None_=DEFAULT),
+            step_size=arg(0.01, step_size, None_="chosen by the gap"),
             epsilon=arg(None, bad.number(0.0, -1.0), None_="n_iterations says it"),
             n_runs=arg(1, bad.integer(0, -1)),
             n_jobs=arg(1, bad.integer(0), the_largest_int="at most one for each run"),
@@ -510,6 +540,18 @@ def calls() -> dict[str, Call]:
             bound=bound,
             initial=arg(None, bad.own, None_="from the start"),
             callback_every=arg(2, bad.integer(0, -1), None_="at the end", the_largest_int="the end comes first"),
+        ),
+        "rlfd_gym.solve_sampled": at(
+            rlfd_gym.solve_sampled,
+            {"callback": "any function"},
+            problem=arg(drawn, bad.own),
+            gap=arg(1.0, bad.number(-1.0), None_="no gap is asked for"),
+            calls=arg(200, bad.integer(0, 19, -1), None_=DEFAULT),
+            confidence=arg(0.9, bad.number(0.0, 1.0, -0.5)),
+            seed=seed,
+            relative=arg(0.5, bad.number(-0.1, 1.1), None_="no share is asked for"),
+            method=arg("model", bad.name),
+            batch=arg(100, bad.integer(0, -1)),
         ),
         "rlfd_gym.solve_reweighted": at(
             rlfd_gym.solve_reweighted,
@@ -720,7 +762,7 @@ def calls() -> dict[str, Call]:
             lambda problem, basis, n_iterations: baselines.solve_smd_hull(problem, basis, n_iterations),
             problem=arg(problem, bad.own),
             basis=basis_,
-            n_iterations=count,
+            n_iterations=arg(5, bad.integer(0, -1), None_="as many as the gap takes"),
         ),
         # --- compare, report
         "compare.Design": at(compare.Design, **design()),
@@ -811,7 +853,7 @@ def rule(_):
 def step_size(_):
     return bad.number(-1.0)(None) | {
         "one": (0.1,),
-        "three": (0.1, 0.1, 0.1),
+        "four": (0.1, 0.1, 0.1, 0.1),
         "texts": ("0.1", "0.1"),
         "nested": ([0.1],),
     }

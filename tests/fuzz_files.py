@@ -117,7 +117,7 @@ def trainers():
         "smd": RLfDTrainer(expert, grid, solver="smd", n_runs=2, **common),
         "exact": RLfDTrainer(expert, grid, policy_kind="greedy", **common),
         "rule": RLfDTrainer(expert, grid, alpha="regret-budget:0.05", **common),
-        "simulator": RLfDTrainer(shown, simulator, **common),
+        "simulator": RLfDTrainer(shown, simulator, solver="smd", **common),
         "function": RLfDTrainer(expert, grid, solver=mild, **common),
         "untrained": RLfDTrainer(expert, grid, step_size=(1e-3, 1e-4), **common),
     }

@@ -49,6 +49,7 @@ ELSEWHERE = {
         ),
         RECORD,
     ),
+    "Simulator": "made by `simulate`, which is tried",
     **dict.fromkeys(
         ("Measure", "Method", "Task", "Cell", "Report"), "an entry of a registry or a page, written in code"
     ),

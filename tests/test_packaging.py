@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import rlfd_gym
 from rlfd_gym import _install
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,7 +62,8 @@ def test_a_wheel_holds_the_package_and_claims_no_other_name(wheel):
         "baselines/__init__.py",
         "compare/comparison.py",
         "report/decision.css",
-        "report/decision.js",
+        "report/slider.css",
+        "report/slider.js",
     ):
         assert f"rlfd_gym/{expected}" in names
     metadata = next(name for name in names if name.endswith("entry_points.txt"))
@@ -215,6 +218,15 @@ def test_the_extra_of_the_trainer_leaves_gymnasium_and_stable_baselines_alone():
                     bounds += [one for one in requirement.specifier if one.operator not in (">=", "!=")]
     assert {"seals", "huggingface-hub"} <= seen
     assert not bounds
+
+
+def test_one_version_is_said_everywhere():
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert rlfd_gym.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    first = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[0]
+    assert first == "Unreleased" or first.startswith(f"{version}, ")
 
 
 def pinned() -> dict[str, str]:

@@ -68,6 +68,13 @@ class PathPoint:
         regret: the expert's regret under the learned cost.
         departure: ‖μ_A - μ_E‖₁, how far the apprentice departs from the expert: twice the share
             of time that they spend differently.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> point = alpha_path(problem, alphas=[1.0])[0]
+        >>> point.alpha, 0 < point.departure < 2, point.distance > 0
+        (1.0, True, True)
     """
 
     alpha: float
@@ -94,6 +101,13 @@ class AlphaPath(Sequence[PathPoint]):
     Attributes:
         problem: the problem; its own α plays no part.
         points: the solutions, one for each α.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> path = alpha_path(problem, alphas=[0.1, 1.0])
+        >>> [point.alpha for point in path], path[0].regret < path[1].regret
+        ([0.1, 1.0], True)
     """
 
     problem: RLfDProblem

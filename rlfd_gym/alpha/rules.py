@@ -70,6 +70,14 @@ class AlphaChoice:
         solution: what is learned with it.
         rule: the rule, as it was given.
         reason: why the rule chose this α, in a sentence.
+
+    Example:
+        >>> from rlfd_gym import alpha_path
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> choice = select_alpha(alpha_path(problem), "regret-budget:0.05")
+        >>> choice.rule, choice.alpha > 0, choice.solution.duality_gap < 1e-6
+        ('regret-budget:0.05', True, True)
     """
 
     alpha: float

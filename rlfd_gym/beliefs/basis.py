@@ -34,6 +34,10 @@ def check_basis(basis: ArrayLike, n_pairs: int | None = None, *, box: bool = Tru
     """Return `basis` as a finite (n_pairs, K) array, or raise an error that calls it `name`.
 
     With `box`, its entries must be in [-1, 1].
+
+    Example:
+        >>> check_basis([[1, 0], [0, -1]]).shape
+        (2, 2)
     """
     c = _matrix(name, basis)
     _checks.flag("box", box)

@@ -53,6 +53,12 @@ class Belief(_checks.Locked, ABC):
         alpha: α ≥ 0, the weight of the penalty; 0 for beliefs without one.
         scale: the map from the money that the belief was stated in; `None` if it was stated in
             learning units.
+
+    Example:
+        >>> from rlfd_gym.beliefs import Intervals
+        >>> belief = Intervals([-0.5, 0.0], [0.5, 1.0])
+        >>> isinstance(belief, Belief), belief.alpha, belief.best(np.array([1.0, -1.0])).tolist()
+        (True, 0.0, [-0.5, 1.0])
     """
 
     prior: FloatArray = field(repr=False)

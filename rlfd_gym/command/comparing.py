@@ -14,7 +14,7 @@ from rlfd_gym.command.parser import FAILURE, SUCCESS, Mistake, Printed, add_json
 
 DESCRIPTION = """Compare RLfD and other methods that learn from imperfect experts.
 
-  rlfd compare                                # the default tasks, minutes
+  rlfd compare                                # the default tasks, under three minutes
   rlfd compare --quick                        # half a minute
   rlfd compare --list                         # tasks and methods
   rlfd compare --tasks icu-sepsis --methods rlfd-ranges,lpal,cloning --demonstrations exact
@@ -42,7 +42,7 @@ QUICK: dict[str, Any] = {
     "iterations": 100_000,
     "runs": 1,
 }
-README_ROWS = [
+PAGE_ROWS = [
     ("prior", None, "occupancy"),
     ("rlfd-ranges", None, "occupancy"),
     *(("rlfd-exact", alpha, reading) for reading in ("occupancy", "mode") for alpha in (0.01, 0.1, 1.0)),
@@ -55,6 +55,16 @@ README_ROWS = [
     ("majority", None, "mode"),
     ("max-margin", None, "occupancy"),
     ("lpal", None, "occupancy"),
+    ("mce-irl", None, "occupancy"),
+    ("cloning", None, "occupancy"),
+]
+README_ROWS = [
+    ("prior", None, "occupancy"),
+    ("rlfd-ranges", None, "occupancy"),
+    ("rlfd-exact", 0.01, "occupancy"),
+    ("rlfd-exact", 0.01, "mode"),
+    ("bayesian-irl", None, "occupancy"),
+    ("majority", None, "mode"),
     ("mce-irl", None, "occupancy"),
     ("cloning", None, "occupancy"),
 ]
@@ -105,7 +115,7 @@ def compare_methods(options: Namespace) -> int:
         return FAILURE
     except (ImportError, OSError, TypeError, ValueError) as error:
         raise Mistake(str(error)) from None
-    written = [] if options.docs is None else compare.write_docs(result, options.docs, README_ROWS)
+    written = [] if options.docs is None else compare.write_docs(result, options.docs, PAGE_ROWS, README_ROWS)
     page = out / "report.html"
     printed.result({"page": page, "folder": out, "summaries": [summary.values() for summary in result.summaries()]})
     if not options.json:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlfd_gym.command.parser import SUCCESS, Mistake, Printed, add_json, words
+from rlfd_gym.command.wording import as_options
 
 if TYPE_CHECKING:
     from rlfd_gym._checks import FloatArray
@@ -105,6 +106,8 @@ def add(subcommands: Any) -> None:
     reading_of.add_argument("--labels", choices=("prior", "log"), default="prior", help=labels)
     reading_of.add_argument("--max-dropped", type=float, default=0.05, help="largest share of bad rows (default 0.05)")
     reading_of.add_argument("--order", type=words, help="labels in order: empty,low,mid,full")
+    one = "whether Empty and empty are one label (default: they are, with a warning)"
+    reading_of.add_argument("--fold", action=argparse.BooleanOptionalAction, default=True, help=one)
     reading_of.add_argument("--decimal", choices=DECIMALS, help="the decimal sign, if the file does not tell")
     reading_of.add_argument("--dates", choices=DATES, help="what 02/01/2023 means, if the file does not tell")
     reading_of.add_argument("--encoding", help="of the log: latin-1, cp1252 (default: UTF-8)")
@@ -124,10 +127,10 @@ def learn_from_log(options: Namespace) -> int:
         _check(options)
         with collected_warnings() as messages:
             learned, decision = _learned(options)
-        told = list(dict.fromkeys(messages))
+        told = list(dict.fromkeys(map(as_options, messages)))
         page = _written(learned, decision, options.out, title=title, warnings=told, command=command)
     except (ImportError, OSError, TypeError, ValueError) as error:
-        raise Mistake(str(error)) from None
+        raise Mistake(as_options(str(error))) from None
     print("".join(f"warning: {text}\n" for text in told), end="", file=sys.stderr)
     log = learned.log if decision is None else decision.log
     printed.text(str(log.report), "")
@@ -203,6 +206,7 @@ def _learned(options: Namespace) -> tuple[Any, Decision | None]:
 
     costs = read_costs(options.prior) if options.prior else None
     log = _log(options, costs)
+    _tell_missing(log)
     paid = partial(_amounts, options=options) if options.revenue or options.cost else None
     how = {
         "money": paid,
@@ -247,6 +251,7 @@ def _log(options: Namespace, costs: dict[tuple[Label, Label], float] | None) -> 
         state_labels=None if listed is None else sorted({state for state, _ in listed}),
         action_labels=None if listed is None else sorted({action for _, action in listed}),
         order=options.order,
+        fold=options.fold,
         feasible=costs if options.unvisited != "infeasible" else None,
         smoothing=options.smoothing,
         unvisited=options.unvisited,
@@ -254,6 +259,19 @@ def _log(options: Namespace, costs: dict[tuple[Label, Label], float] | None) -> 
         max_dropped=options.max_dropped,
         dialect=Dialect(decimal=options.decimal, dates=options.dates, encoding=options.encoding),
     )
+
+
+def _tell_missing(log: Log) -> None:
+    """Warn about good rows that hold no number where one was asked for."""
+    from rlfd_gym._warnings import warn
+
+    for name, column in log.columns.items():
+        missing = log.report.n_used - round(float(column.n_rows.sum()))
+        if missing:
+            warn(
+                f"{missing} of {log.report.n_used} good rows hold no number as {name}: the others stand for them",
+                UserWarning,
+            )
 
 
 def _amounts(log: Log, options: Namespace) -> FloatArray:

@@ -24,7 +24,18 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 def run() -> NoReturn:
-    """Run the command with the arguments of this process, and exit with its status."""
+    """Run the command with the arguments of this process, and exit with its status.
+
+    Example:
+        >>> from unittest import mock
+        >>> with mock.patch.object(sys, "argv", ["rlfd", "--version"]):  # doctest: +ELLIPSIS
+        ...     try:
+        ...         run()
+        ...     except SystemExit as end:
+        ...         print(end.code)
+        rlfd ...
+        0
+    """
     run_script(main)
 
 

@@ -42,7 +42,12 @@ MEASURED = ("occupancy", "mode")
 
 
 class CellError(RuntimeError):
-    """Cells have no result: a method failed without giving up, or a worker died."""
+    """Cells have no result: a method failed without giving up, or a worker died.
+
+    Example:
+        >>> issubclass(CellError, RuntimeError)
+        True
+    """
 
 
 @dataclass(frozen=True)
@@ -223,7 +228,14 @@ def run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int)
 
 def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int) -> Row:
     instance = _made(task, cell.seed)
-    lesson = _lesson(instance, _shown(instance, cell), cell.alpha, iterations, runs, _seed(*asdict(cell).values()))
+    lesson = _lesson(
+        instance,
+        _shown(task, cell.demonstrations, cell.seed),
+        cell.alpha,
+        iterations,
+        runs,
+        _seed(*asdict(cell).values()),
+    )
     _warm_up(method)
     described: dict[str, Any] = {
         name: getattr(method, name)
@@ -253,7 +265,7 @@ def _run_cell(task: Task, method: Method, cell: Cell, iterations: int, runs: int
     if learned is not None and not learned.finished:
         raise KeyboardInterrupt
     policies = {kind: solution.read(instance.mdp, kind) for kind in MEASURED}
-    readings = {kind: measured(replace(solution, policy=policy), instance) for kind, policy in policies.items()}
+    readings = measured(solution, policies, instance)
     return Row(
         **asdict(cell),
         **described,
@@ -282,10 +294,13 @@ def _lesson(
     )  # fmt: skip
 
 
-def _shown(instance: Instance, cell: Cell) -> Any:
-    if cell.demonstrations == EXACT:
+@lru_cache(maxsize=64)
+def _shown(task: Task, level: int | str, seed: int) -> Any:
+    """Return what the expert shows for a seed; a process draws it once for all methods."""
+    instance = _made(task, seed)
+    if level == EXACT:
         return instance.expert
-    return demonstrations_of(instance, int(cell.demonstrations), _seed("demonstrations", cell.task, cell.seed))
+    return demonstrations_of(instance, int(level), _seed("demonstrations", task.name, seed))
 
 
 def _seed(*names: object) -> np.random.SeedSequence:

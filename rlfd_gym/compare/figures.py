@@ -84,7 +84,9 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
             if not summary.reference and (summary.uses_prior or summary.uses_belief) == knows:
                 lines.setdefault(summary.label, []).append(summary)
         for k, (name, line) in enumerate(lines.items()):
-            x = np.array([levels.index(s.demonstrations) for s in line]) + 0.05 * (k - (len(lines) - 1) / 2)
+            x = np.array([levels.index(s.demonstrations) for s in line]) + 0.5 * (k - (len(lines) - 1) / 2) / max(
+                len(lines), 10
+            )
             axis.errorbar(
                 x, [s.true_cost for s in line], yerr=[s.true_cost_margin or 0.0 for s in line], label=name,
                 color=plots.SEQUENCE[k % len(plots.SEQUENCE)], marker=MARKERS[k % len(MARKERS)], markersize=4,
@@ -94,7 +96,7 @@ def against_demonstrations(summaries: Sequence[Summary], levels: Sequence[int | 
         axis.set_xlabel("demonstrations")
         axis.set_title("methods that know a prior or a belief" if knows else "methods that know neither")
         if lines:
-            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=8, frameon=False)
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.26), ncols=3, fontsize=8, frameon=False)
     means = [s.true_cost for s in summaries]
     room = 0.15 * (max(means) - min(means))
     axes[0, 0].set_ylim(min(means) - room, max(means) + room)  # wide intervals may leave the picture

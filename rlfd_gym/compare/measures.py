@@ -39,15 +39,17 @@ whose gap is above `UNSOLVED` has not solved its problem, and no number of it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rlfd_gym._checks import FloatArray
 from rlfd_gym.compare.tasks import Instance
-from rlfd_gym.mdp.shaping import nearest_equivalent, without_shaping
+from rlfd_gym.mdp.shaping import nearest_scale, without_shaping
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.guarantee import guarantee
 from rlfd_gym.problem.solution import Apprentice, Solution
@@ -70,6 +72,11 @@ class Measure:
         best: whether the lowest or the highest number of the column is bold, if any.
         interval: whether the means over seeds come with a 95% interval, `name_margin` in the CSV
             file.
+        of_policy: whether the number depends on the policy, and so on how that is read.
+
+    Example:
+        >>> MEASURES["share_closed"].format(0.36)
+        '36%'
     """
 
     name: str
@@ -79,15 +86,28 @@ class Measure:
     format: Callable[[float], str] = field(default="{:.2f}".format, repr=False)
     best: Literal["lowest", "highest"] | None = None
     interval: bool = False
+    of_policy: bool = True
 
 
-def measured(apprentice: Apprentice, instance: Instance) -> dict[str, float | None]:
-    """Return every measure of an apprentice, by name."""
-    return {name: measure.compute(apprentice, instance) for name, measure in MEASURES.items()}
+def measured(
+    apprentice: Apprentice, policies: Mapping[str, FloatArray], instance: Instance
+) -> dict[str, dict[str, float | None]]:
+    """Return every measure of an apprentice, by reading and name, given its policies by reading."""
+    same = {name: m.compute(apprentice, instance) for name, m in MEASURES.items() if not m.of_policy}
+    readings = {kind: replace(apprentice, policy=policy) for kind, policy in policies.items()}
+    return {
+        kind: {name: same[name] if name in same else m.compute(read, instance) for name, m in MEASURES.items()}
+        for kind, read in readings.items()
+    }
 
 
 def legend() -> str:
-    """Return a paragraph that explains the columns of a table."""
+    """Return a paragraph that explains the columns of a table.
+
+    Example:
+        >>> "gap" in legend(), "time: of one solve." in legend()
+        (True, True)
+    """
     columns = [f"{measure.title}: {measure.legend}." for name, measure in MEASURES.items() if name != MAIN]
     columns.append("time: of one solve.")
     main = MEASURES[MAIN]
@@ -115,13 +135,15 @@ def cost_distance(mdp: TabularMDP, cost: ArrayLike, truth: ArrayLike) -> float:
     >>> round(cost_distance(mdp, 3 * truth + 7, truth), 9), cost_distance(mdp, -truth, truth)
     (0.0, 1.0)
     """
-    target = mdp.pairs(truth, "truth")
-    nothing = float(np.linalg.norm(without_shaping(mdp, target)))
+    costs = np.column_stack([mdp.pairs(cost, "cost"), mdp.pairs(truth, "truth")])
+    own, wanted = without_shaping(mdp, costs).T
+    nothing = float(np.linalg.norm(wanted))
     if nothing == 0:
         raise ValueError("truth must tell policies apart, but under it all policies have the same cost")
-    return min(nearest_equivalent(mdp, mdp.pairs(cost, "cost"), target).distance / nothing, 1.0)
+    return min(float(np.linalg.norm(nearest_scale(own, wanted) * own - wanted)) / nothing, 1.0)
 
 
+@lru_cache(maxsize=4)  # three measures ask for it, one after the other
 def _true_cost(apprentice: Apprentice, instance: Instance) -> float:
     return instance.mdp.expected_cost(apprentice.policy, instance.truth)
 
@@ -206,8 +228,9 @@ MEASURES = {
             "distance of the learned cost to the truth up to scale and shaping, 0 the truth, 1 tells nothing",
             _cost_distance,
             best="lowest",
+            of_policy=False,
         ),
-        Measure("duality_gap", "gap", "duality gap of its own problem", _duality_gap, "{:.0e}".format),
+        Measure("duality_gap", "gap", "duality gap of its own problem", _duality_gap, "{:.0e}".format, of_policy=False),
     )
 }
 """The measures by name, in the order of their columns."""

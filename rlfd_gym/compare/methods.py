@@ -61,6 +61,15 @@ class Lesson:
         seed: the seed of everything that a method draws.
         estimator: how the expert is estimated from demonstrations, see
             `rlfd_gym.experts.demonstrations`.
+
+    Example:
+        >>> from rlfd_gym.compare import TASKS
+        >>> made = TASKS["inventory"].make(0)
+        >>> told = {"mdp": made.mdp, "shown": made.expert, "prior": made.prior, "basis": made.basis}
+        >>> seed = np.random.SeedSequence(0)
+        >>> lesson = Lesson(**told, alpha=0.1, iterations=1000, runs=1, seed=seed)
+        >>> METHODS["cloning"].solve(lesson).method
+        'cloning'
     """
 
     mdp: TabularMDP
@@ -117,6 +126,10 @@ class Method:
             most frequent action of each state). Both are measured.
         explanation: what the method does, in one line.
         setting: its settings, and where they come from; empty if it has none.
+
+    Example:
+        >>> METHODS["lpal"].title, METHODS["lpal"].uses_basis
+        ('LPAL', True)
     """
 
     name: str

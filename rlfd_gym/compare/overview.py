@@ -69,10 +69,29 @@ def overview(comparison: Comparison, rows: Sequence[Row] | None = None) -> Table
     return Table(title=title, header=tuple(header), rows=tuple(lines), reference=())
 
 
-def write_docs(comparison: Comparison, folder: str | os.PathLike[str], rows: Sequence[Row] | None = None) -> list[Path]:
+def write_docs(
+    comparison: Comparison,
+    folder: str | os.PathLike[str],
+    rows: Sequence[Row] | None = None,
+    readme_rows: Sequence[Row] | None = None,
+) -> list[Path]:
     """Write the page of documentation, and the overview into the README beside the folder.
 
     The README takes it between two marks; without them it is left alone. Returns what was written.
+
+    Args:
+        comparison: what `run` returned.
+        folder: where `comparison.md` is written.
+        rows: the rows of the overview, as for `overview`.
+        readme_rows: the rows of the README's overview; by default the same.
+
+    Example:
+        >>> import tempfile
+        >>> from rlfd_gym import compare
+        >>> result = compare.run(tasks=["inventory"], methods=["cloning"], demonstrations=["exact"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in compare.write_docs(result, folder)]
+        ['comparison.md']
     """
     docs = Path(folder)
     table = overview(comparison, rows).markdown()
@@ -95,7 +114,8 @@ def write_docs(comparison: Comparison, folder: str | os.PathLike[str], rows: Seq
     readme, written = docs.parent / "README.md", [docs / "comparison.md"]
     if readme.is_file() and all(mark in readme.read_text() for mark in MARKS):
         between = re.compile(f"{re.escape(MARKS[0])}.*{re.escape(MARKS[1])}", re.DOTALL)
-        block = f"{MARKS[0]}\n{table}\n{MARKS[1]}"
+        small = table if readme_rows is None else overview(comparison, readme_rows).markdown()
+        block = f"{MARKS[0]}\n{small}\n{MARKS[1]}"
         write(readme, between.sub(lambda _: block, readme.read_text()).encode())
         written.append(readme)
     return written

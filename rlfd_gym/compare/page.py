@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rlfd_gym.compare.figures import figures_of
 from rlfd_gym.compare.measures import legend
 from rlfd_gym.compare.methods import METHODS
+from rlfd_gym.compare.slider import slider_over_alpha
 from rlfd_gym.report import plots
-from rlfd_gym.report.html import Report
+from rlfd_gym.report.html import Report, asset
 
 if TYPE_CHECKING:
     from rlfd_gym.compare.comparison import Comparison
@@ -27,8 +28,12 @@ def write_page(comparison: Comparison, folder: Path, about: Mapping[str, Any]) -
         if len(tables) > 1:
             page.links("Other tasks:", {other: name for other, name in names.items() if other != task})
         table.add_to(page)
+        page.parts += slider_over_alpha(task, comparison.summaries(task))
         for name, figure, caption in figures_of(comparison, task):
             page.picture(plots.save(figure, folder / f"{task}_{name}.png", dpi=110), caption)
+    if any('class="slider"' in part for part in page.parts):
+        page.style = asset("slider.css")
+        page.block(f"<script>\n{asset('slider.js')}</script>")
     explained = [METHODS[name] for name in comparison.design.methods if name in METHODS]
     page.heading("The methods").text(
         "Settings follow one rule, without the truth: the default of a method's authors, where they name none this "

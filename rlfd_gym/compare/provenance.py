@@ -25,7 +25,15 @@ OF_TASKS = ("icu-sepsis",)
 
 
 class ProvenanceError(ValueError):
-    """Results that were made in different ways cannot be compared."""
+    """Results that were made in different ways cannot be compared.
+
+    Example:
+        >>> try:
+        ...     require_same({"numpy": "1"}, {"numpy": "2"}, "rows.csv", "Run again")
+        ... except ProvenanceError as error:
+        ...     print(error)
+        rows.csv: numpy 1, here 2. Run again
+    """
 
 
 @cache

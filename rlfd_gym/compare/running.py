@@ -5,12 +5,18 @@ running and no others. So that these are known, every local process has an execu
 every cell on a cluster is pinned to a worker; a process, or a thread of a cluster's worker, gets no
 second cell before its first one has ended. What is lost is yielded as `Lost`, and the other cells
 are run.
+
+Tasks and methods are functions, some of them made on the spot, which only cloudpickle can send. Each
+is packed once, and a worker unpacks it once: one that is unpacked again for every cell is another
+function each time, to which nothing that the worker has kept (the task's instances, the warm-up of
+the method) belongs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import queue
 import threading
 import time
@@ -19,10 +25,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import joblib
 from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend.reduction import dumps
 
 from rlfd_gym._install import command
 from rlfd_gym.compare import provenance
@@ -63,7 +71,7 @@ def _in_processes(calls: Sequence[Call], jobs: int) -> Iterator[Row | Lost]:
             env={name: os.environ.get(name, threads) for name in THREADS},
         )
 
-    waiting = deque(calls)
+    waiting = deque(_packed(calls))
     running: dict[Future[Row], tuple[Cell, Any]] = {}
     executors = [new() for _ in range(min(jobs, len(waiting)))]
     free = list(executors)
@@ -71,7 +79,7 @@ def _in_processes(calls: Sequence[Call], jobs: int) -> Iterator[Row | Lost]:
         while waiting or running:
             while waiting and free:
                 call, executor = waiting.popleft(), free.pop()
-                running[executor.submit(run_cell, *call)] = call[2], executor
+                running[executor.submit(_run_packed, *call)] = call[2], executor
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 cell, executor = running.pop(future)
                 error = future.exception()
@@ -83,6 +91,22 @@ def _in_processes(calls: Sequence[Call], jobs: int) -> Iterator[Row | Lost]:
     finally:
         for executor in executors:
             executor.shutdown(wait=True, kill_workers=bool(running))  # idle ones end by themselves
+
+
+def _packed(calls: Sequence[Call]) -> Iterator[tuple[bytes, bytes, Cell, int, int]]:
+    """Yield the calls with their tasks and methods packed, each of these once."""
+    packed = cache(lambda function: bytes(dumps(function)))
+    return ((packed(task), packed(method), *rest) for task, method, *rest in calls)
+
+
+def _run_packed(task: bytes, method: bytes, cell: Cell, iterations: int, runs: int) -> Row:
+    return run_cell(_unpacked(task), _unpacked(method), cell, iterations, runs)
+
+
+@cache
+def _unpacked(packed: bytes) -> Any:
+    """Return a task or a method, the same one for all cells of a worker."""
+    return pickle.loads(packed)
 
 
 def _end_with(parent: int) -> None:
@@ -124,7 +148,7 @@ def _pinned(client: Any, calls: Sequence[Call]) -> Iterator[Row | Lost]:
 
     client.wait_for_workers(1, timeout=PATIENCE)
     _check_workers(client.run(_made_with, on_error="return"))
-    waiting, running = deque(calls), dict[Any, tuple[Cell, str]]()
+    waiting, running = deque(_packed(calls)), dict[Any, tuple[Cell, str]]()
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
     while waiting or running:
         threads = client.nthreads()
@@ -136,7 +160,7 @@ def _pinned(client: Any, calls: Sequence[Call]) -> Iterator[Row | Lost]:
         for worker, number in threads.items():
             for _ in range(min(len(waiting), number - busy[worker])):
                 call = waiting.popleft()
-                future = client.submit(run_cell, *call, workers=[worker], allow_other_workers=False, pure=False)
+                future = client.submit(_run_packed, *call, workers=[worker], allow_other_workers=False, pure=False)
                 running[future] = call[2], worker
                 future.add_done_callback(ended.put)
         if not running:

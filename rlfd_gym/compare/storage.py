@@ -33,7 +33,12 @@ UNLOCKABLE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class InUseError(OSError):
-    """Another process has a comparison in this folder under way."""
+    """Another process has a comparison in this folder under way.
+
+    Example:
+        >>> issubclass(InUseError, OSError)
+        True
+    """
 
 
 @contextmanager

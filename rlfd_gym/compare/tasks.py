@@ -61,6 +61,11 @@ class Instance:
         grid: how to draw the states, if they lie on a grid.
         belief: what is believed about the cost, for guarantees; it does not depend on the seed.
             Without one nothing can be guaranteed.
+
+    Example:
+        >>> made = TASKS["inventory"].make(0)
+        >>> made.mdp.n_pairs, made.prior.shape, made.belief.names
+        (136, (136,), ('order', 'holding', 'sell'))
     """
 
     mdp: TabularMDP
@@ -92,6 +97,10 @@ class Task:
         default: whether the task is included when no tasks are named.
         needs: the optional package that has the task's data, as it is imported; "" for none. The
             version of the package is stored with the results.
+
+    Example:
+        >>> TASKS["windy"].name, TASKS["windy"].prior_varies
+        ('windy', True)
     """
 
     name: str

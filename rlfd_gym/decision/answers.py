@@ -30,6 +30,10 @@ class Estimate:
         value: the estimate.
         low: the lower end of the interval.
         high: the upper end of the interval.
+
+    Example:
+        >>> print(Estimate(2.08, 1.21, 2.82))
+        2.08 (1.21 to 2.82)
     """
 
     value: float
@@ -51,6 +55,11 @@ class PriceAnswer:
         range: the range that was stated, (low, high).
         at_end: "low" or "high" if the whole interval lies at that end of the range, so that the
             price that explains the manager may lie beyond; otherwise "".
+
+    Example:
+        >>> answer = PriceAnswer("holding", Estimate(2.6, 2.5, 2.8), range=(0.3, 3.0), at_end="")
+        >>> print(f"{answer.name}: {answer.price}")
+        holding: 2.6 (2.5 to 2.8)
     """
 
     name: str
@@ -74,6 +83,17 @@ class Recommendation:
         agreement: the share of the resamples that recommend it as well.
         time: the share of the time that is spent in the state under the recommendation.
         few: whether fewer rows than `Decision.least_rows` show it.
+
+    Example:
+        >>> import numpy as np
+        >>> from rlfd_gym import decide, read_log
+        >>> states, actions = np.arange(200) % 2, np.arange(200) % 3 % 2
+        >>> log = read_log((states, actions, (states + actions) % 2), discount=0.9)
+        >>> costs = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 0.0, (1, 1): 1.0}
+        >>> decision = decide(log, costs, alpha=10, n_resamples=5)
+        >>> one = decision.recommendations[0]
+        >>> one.state, one.present, one.action, one.rows
+        (0, 0, 1, 33)
     """
 
     state: Label
@@ -108,6 +128,17 @@ class Path(_checks.Locked):
         guaranteed: the least improvement over the costs that are held possible.
         prices: (K, number of prices): the prices that explain the manager best; empty for α.
         chosen: the position of the decision's own value.
+
+    Example:
+        >>> import numpy as np
+        >>> from rlfd_gym import decide, read_log
+        >>> states, actions = np.arange(200) % 2, np.arange(200) % 3 % 2
+        >>> log = read_log((states, actions, (states + actions) % 2), discount=0.9)
+        >>> costs = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 0.0, (1, 1): 1.0}
+        >>> decision = decide(log, costs, alpha=10, n_resamples=5)
+        >>> path = decision.path
+        >>> path.parameter, path.actions[path.chosen].tolist()
+        ('alpha', [1, 0])
     """
 
     parameter: str
@@ -153,6 +184,16 @@ class Decision(_checks.Locked):
         reason: why this α.
         solution: the exact solution behind the policy.
         n_without_prior: pairs that the prior lacks; they have the middle of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> from rlfd_gym import decide, read_log
+        >>> states, actions = np.arange(200) % 2, np.arange(200) % 3 % 2
+        >>> log = read_log((states, actions, (states + actions) % 2), discount=0.9)
+        >>> costs = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 0.0, (1, 1): 1.0}
+        >>> decision = decide(log, costs, alpha=10, n_resamples=5)
+        >>> [(one.state, one.action) for one in decision.recommendations]
+        [(0, 1), (1, 0)]
     """
 
     log: Log

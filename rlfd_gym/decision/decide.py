@@ -104,15 +104,15 @@ def decide(
     amounts = amounts_of(log, held, money)
     pairs = supported(log, least)
     learner = Learner(pairs, restricted(held, pairs), reading)
-    now = Draw(log.mdp, log.policy, log.visits.astype(np.float64))
+    now = Draw(log.mdp, log.policy, log.visits.astype(np.float64), log.counts.data)
     learner, path, reason = _with_alpha(learner, now, alpha)
     held = held.with_alpha(learner.belief.alpha) if isinstance(held, NearPrior) else held
     learned = learner.learn(now)
 
-    def stated() -> tuple[Learner, Belief, FloatArray]:
+    def stated(draw: Draw) -> tuple[Learner, Belief, FloatArray]:
         if not (callable(belief) or callable(money)):
             return learner, held, amounts
-        again = with_columns_redrawn(log, rng)
+        again = with_columns_redrawn(log, draw, rng)
         fresh = (
             belief_over(again, belief, held.scale if isinstance(held, NearPrior) else None)[0]
             if callable(belief)
@@ -124,7 +124,8 @@ def decide(
     resampled = _Resamples.of(log, learned, held, amounts, number, draws(log, number, rng, progress_bar), stated)
     tails = (1 - share) / 2, (1 + share) / 2
     cost = _spread(held, learned.x, pairs, log.mdp.n_pairs)
-    ends = [np.quantile([_spread(held, x, pairs, cost.size) for x in resampled.x], tail, axis=0) for tail in tails]
+    costs = np.array([_spread(held, x, pairs, cost.size) for x in resampled.x])
+    ends = [_quantile(costs, tail) for tail in tails]
     saving, promised = resampled.saving(tails)
     return Decision(
         log=log,
@@ -176,7 +177,7 @@ class _Resamples:
         amounts: FloatArray,
         number: int,
         logs: Iterable[Draw],
-        stated: Callable[[], tuple[Learner, Belief, FloatArray]],
+        stated: Callable[[Draw], tuple[Learner, Belief, FloatArray]],
     ) -> _Resamples:
         """Learn anew from each resample, as it states the costs, and judge in it and in the estimated model."""
         expert = log.mdp.occupancy_of(log.policy)
@@ -185,7 +186,7 @@ class _Resamples:
         policies, x = [], []
         with collected_warnings():  # a gap that stays open in one resample is no news
             for k, draw in enumerate(logs):
-                learner, believed, paid = stated()
+                learner, believed, paid = stated(draw)
                 again = learner.learn(draw)
                 drawn = draw.mdp.occupancy_of(draw.policy)
                 fixed = drawn - draw.mdp.occupancy_of(learned.policy)
@@ -325,6 +326,15 @@ def _least(belief: Belief, d: FloatArray) -> float:
     return float(d @ belief.cost(worst)) / (1.0 if belief.scale is None else belief.scale.factor)
 
 
+def _quantile(drawn: FloatArray, tail: float) -> Any:
+    """Return the quantile of B draws that lies at the place tail · (B + 1) of their order.
+
+    If the truth is to the draws as they are to each other, it is as likely to lie in each of the
+    B + 1 gaps around them: this interval has its nominal coverage for every B.
+    """
+    return np.quantile(drawn, tail, axis=0, method="weibull")
+
+
 def _estimate(value: float, drawn: FloatArray, tails: tuple[float, float]) -> Estimate:
-    low, high = np.quantile(drawn, tails)
+    low, high = (_quantile(drawn, tail) for tail in tails)
     return Estimate(value, float(low), float(high))

@@ -2,7 +2,8 @@ r"""Models and behaviours that could have made a log, and how optimistic a promi
 
 **Draws.** A draw is a model P and a behaviour π that are as uncertain as the log leaves them. With
 many episodes, whole episodes are resampled: each has a random weight (the Bayesian bootstrap), so
-that nothing is assumed about the rows of an episode. With few, rows are resampled within their
+that nothing is assumed about the rows of an episode. More than a thousand episodes are resampled in a
+thousand groups of whole episodes, which bounds the memory that they take. With few, rows are resampled within their
 pair: given the pair, next states are independent in a Markov log, and the weights N(s, a, s') of the
 posterior are drawn as gammas. Either way half a row is added to each pair, spread as the next states
 of all rows of its state (κ = `POOLED`): a pair that was seen once is not certain.
@@ -33,6 +34,7 @@ from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.experts.logs import Log
+from rlfd_gym.experts.logs.log import Logged
 from rlfd_gym.mdp.tables import TabularMDP
 
 POOLED = 0.5
@@ -47,11 +49,13 @@ class Draw:
         mdp: the model.
         policy: the behaviour, over pairs.
         visits: the weight of each pair.
+        weights: the weight of each transition, in the order of `Log.counts`.
     """
 
     mdp: TabularMDP
     policy: FloatArray
     visits: FloatArray
+    weights: FloatArray
 
 
 def draws(log: Log, number: int, rng: np.random.Generator, progress_bar: bool = False) -> Iterator[Draw]:
@@ -75,19 +79,23 @@ def draws(log: Log, number: int, rng: np.random.Generator, progress_bar: bool = 
         sums = np.asarray(total.sum(axis=1))
         model = sp.csr_array(sp.diags_array(1 / sums) @ total)
         drawn = TabularMDP(model, mdp.pair_states, mdp.pair_actions, mdp.initial, mdp.discount, mdp.n_actions)
-        yield Draw(drawn, drawn.policy_of(np.where(assumed, 0.0, visits)), visits)
+        yield Draw(drawn, drawn.policy_of(np.where(assumed, 0.0, visits)), visits, data)
 
 
-def with_columns_redrawn(log: Log, rng: np.random.Generator) -> Log:
-    """Return the log with other weights on the rows behind its columns of numbers.
+def with_columns_redrawn(log: Log, draw: Draw, rng: np.random.Generator) -> Log:
+    """Return the log with the weights of a draw on the rows behind its columns of numbers.
 
-    They are drawn for each pair by itself, as if the columns were independent of the next states.
+    The weight of a transition is split at random among its rows. So what is sold and what is left
+    are as dependent as in the log: who sells more by chance has less next week.
     """
     columns = {}
     for name, column in log.columns.items():
-        counts = column.counts
-        weights = sp.csr_array((rng.standard_gamma(counts.data), counts.indices, counts.indptr), shape=counts.shape)
-        columns[name] = replace(column, counts=weights)
+        rows = column.by_transition
+        split = sp.csr_array((rng.standard_gamma(rows.data), rows.indices, rows.indptr), shape=rows.shape)
+        with np.errstate(invalid="ignore"):
+            share = np.asarray(rows.sum(axis=1)) / log.counts.data / np.asarray(split.sum(axis=1))
+        weights = sp.diags_array(np.where(np.isfinite(share), share, 0.0) * draw.weights) @ split
+        columns[name] = Logged.of(name, column.values, sp.csr_array(weights), log.counts, column.exact)
     return replace(log, columns=columns)
 
 
@@ -98,6 +106,8 @@ def how_resampled(log: Log) -> str:
         few = (
             ""
             if log.report.n_episodes is None
+            else ", because there is only one episode"
+            if log.report.n_episodes == 1
             else f", because there are only {log.report.n_episodes} episodes ({unit})"
         )
         return f"by resampling the rows of each {log.names.get('state', 'state')} and {_action(log)}{few}"

@@ -69,6 +69,14 @@ def prior_belief(
 
     Pairs of the log that the table lacks get the middle of the range, where learning begins without
     a prior. Return the belief and the number of such pairs.
+
+    Example:
+        >>> from rlfd_gym import read_log
+        >>> rows = {"stock": [0, 2, 1], "order": [3, 0, 0], "next": [2, 1, 0]}
+        >>> log = read_log(rows, state="stock", action="order", next_state="next", discount=0.9)
+        >>> belief, lacking = prior_belief(log, {(0, 3): 6.0, (2, 0): 2.0}, alpha=0.1)
+        >>> belief.prior.tolist(), lacking
+        ([1.0, 0.0, -1.0], 1)
     """
     _checks.instance("log", log, Log)
     _checks.instance("costs", costs, Mapping, "by (state label, action label)")  # type: ignore[type-abstract]

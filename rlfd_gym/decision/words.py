@@ -20,15 +20,23 @@ def sentences(decision: Decision) -> list[str]:
     period, unit = period_of(decision), _unit(decision)
     saving, least = decision.saving, decision.guaranteed
     earns = decision.present.value < 0
-    verb, more = ("earns", "earn {} more") if earns else ("costs", "cost {} less")
+    verb = "earns" if earns else "costs"
+    more = (
+        ("earn {} more" if earns else "cost {} less")
+        if saving.value >= 0
+        else ("earn {} less" if earns else "cost {} more")
+    )
+    ends = (saving.low, saving.high) if saving.value >= 0 else (-saving.high, -saving.low)
     rows = decision.log.report
     said = [
         f"Your rule {verb} about {money(abs(decision.present.value))} a {period}{unit}.",
-        f"Acting as below would {more.format(money(saving.value))} ({money(saving.low)} to {money(saving.high)}, "
+        f"{_acting(decision)} would {more.format(money(abs(saving.value)))} ({money(ends[0])} to {money(ends[1])}, "
         f"{decision.method}, at {decision.confidence:.0%}).",
     ]
+    if saving.value < 0:
+        said[1] += " That is a loss: keep your rule."
     if decision.n_changed == 0:
-        said[1] = said[1].replace("Acting as below", "Always doing what you mostly do")
+        said.append(_unchanged(decision))
     if least.value > 0:
         sure = f"; {money(least.low)} at the lower end of the same interval" if least.low < least.value else ""
         said.append(f"It is at least {money(least.value)} whatever the true costs {_scope(decision)}{sure}.")
@@ -43,6 +51,32 @@ def sentences(decision: Decision) -> list[str]:
             f"{money(_middle(decision))}."
         )
     return said
+
+
+def _acting(decision: Decision) -> str:
+    return "Acting as below" if decision.n_changed else "Always doing what you mostly do"
+
+
+def _unchanged(decision: Decision) -> str:
+    """Say why nothing else is recommended than is done, and what would change that."""
+    path, present = decision.path, decision.log.mdp.likely_actions(decision.log.policy)
+    seen = decision.log.mdp.sum_by_state(decision.log.visits.astype(float)) > 0
+    most = int((path.actions != present)[:, seen].sum(axis=1).max())
+    if not most:
+        return (
+            f"Nothing else is recommended in any {decision.log.names.get('state', 'state')}: no other action with "
+            f"{decision.least_rows} rows is better (--least-rows)."
+        )
+    states = "one state changes" if most == 1 else f"up to {most} states change"
+    if path.parameter == "alpha":
+        return (
+            f"Nothing else is recommended, because your prior counts little against the log (α = {decision.alpha:g}). "
+            f"With more weight, such as --alpha regret-budget:0.05, {states}: see the slider."
+        )
+    return (
+        "Nothing else is recommended, because your ranges allow for much. With narrower ranges (--price) "
+        f"{states}: see the slider."
+    )
 
 
 def _scope(decision: Decision) -> str:

@@ -28,11 +28,21 @@ def to_minari(demonstrations: Any, env: Any, dataset_id: str, **description: Any
         description: what else `minari.create_dataset_from_buffers` takes, such as `author=` and
             `algorithm_name=`.
 
-    Example, for an expert of the inventory::
+    Example:
+        For an expert of the inventory, into a folder of its own:
 
-        env = gym.make("rlfd_gym/Inventory-v0").unwrapped
-        walks = rlfd_gym.demonstrate(env.mdp, env.mdp.optimal(env.cost).policy, 10, 100, seed=0)
-        to_minari(walks, env, "inventory/expert-v0", author="me", algorithm_name="optimal")
+        >>> import os, tempfile, warnings
+        >>> import gymnasium as gym, rlfd_gym
+        >>> env = gym.make("rlfd_gym/Inventory-v0").unwrapped
+        >>> expert = env.mdp.optimal(env.cost).policy
+        >>> walks = rlfd_gym.demonstrate(env.mdp, expert, 10, 100, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")                # of Minari's own
+        ...     os.environ["MINARI_DATASETS_PATH"] = folder
+        ...     stored = to_minari(walks, env, "inventory/expert-v0", algorithm_name="optimal")
+        ...     stored.total_episodes
+        10
+        >>> del os.environ["MINARI_DATASETS_PATH"]
     """
     minari = require("minari", "to_minari", "data")
     data_collector = require("minari.data_collector", "to_minari", "data")

@@ -28,6 +28,13 @@ class Walk:
         acts: the actions.
         infos: always `None`.
         terminal: whether the trajectory terminated; by default it was truncated.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> mdp = examples.inventory_env().mdp
+        >>> walk = demonstrate(mdp, mdp.uniform_policy(), 1, 5, seed=0)[0]
+        >>> len(walk.obs), len(walk.acts), walk.terminal
+        (6, 5, False)
     """
 
     obs: IntArray = field(repr=False)
@@ -72,23 +79,29 @@ def demonstrate(
     if number * (1 + 2 * steps) > MOST_DRAWS:
         raise ValueError(f"n_trajectories, length: {number} × {steps} steps are too many to draw at a time")
     start, *uniforms = _checks.generator("seed", seed).random((number, 1 + 2 * steps)).T
-    first = sp.csr_array(mdp.initial[None])
-    choices = sp.csr_array((pi, np.arange(mdp.n_pairs), mdp.state_starts), shape=(mdp.n_states, mdp.n_pairs))
+    first = _Rows(sp.csr_array(mdp.initial[None]))
+    choices = _Rows(sp.csr_array((pi, np.arange(mdp.n_pairs), mdp.state_starts), shape=(mdp.n_states, mdp.n_pairs)))
+    moves = _Rows(mdp.transitions)
     states, pairs = np.empty((steps + 1, number), dtype=np.int64), np.empty((steps, number), dtype=np.int64)
-    states[0] = _draw(first, np.zeros(number, dtype=np.int64), start)
+    states[0] = first.draw(np.zeros(number, dtype=np.int64), start)
     for t in range(steps):
-        pairs[t] = _draw(choices, states[t], uniforms[2 * t])
-        states[t + 1] = _draw(mdp.transitions, pairs[t], uniforms[2 * t + 1])
+        pairs[t] = choices.draw(states[t], uniforms[2 * t])
+        states[t + 1] = moves.draw(pairs[t], uniforms[2 * t + 1])
     return [Walk(states[:, k].copy(), mdp.pair_actions[pairs[:, k]]) for k in range(number)]
 
 
-def _draw(matrix: sp.csr_array, rows: IntArray, uniforms: FloatArray) -> IntArray:
-    """Draw a column for each of the given rows, by the probabilities in the row.
+class _Rows:
+    """The distributions in the rows of a matrix, one after the other as one long distribution."""
 
-    The entries of all rows, one after the other, are treated as one long distribution.
-    """
-    ends = np.cumsum(matrix.data)
-    before = np.concatenate([[0.0], ends])[matrix.indptr]
-    chance = before[rows] + uniforms * (before[rows + 1] - before[rows])
-    entry = np.searchsorted(ends, chance, side="right")
-    return np.asarray(matrix.indices[np.clip(entry, matrix.indptr[rows], matrix.indptr[rows + 1] - 1)], dtype=np.int64)
+    def __init__(self, matrix: sp.csr_array) -> None:
+        self._columns, self._starts = matrix.indices, matrix.indptr
+        self._ends = np.cumsum(matrix.data)
+        self._before = np.concatenate([[0.0], self._ends])[matrix.indptr]
+
+    def draw(self, rows: IntArray, uniforms: FloatArray) -> IntArray:
+        """Draw a column for each of the given rows, by the probabilities in the row."""
+        before, following = self._before[rows], rows + 1
+        chance = before + uniforms * (self._before[following] - before)
+        entry = np.searchsorted(self._ends, chance, side="right")
+        entry = np.minimum(np.maximum(entry, self._starts[rows]), self._starts[following] - 1)
+        return np.asarray(self._columns[entry], dtype=np.int64)

@@ -48,6 +48,11 @@ class Demonstrations:
         next_states: the next state of each transition; `None` if the demonstrations do not say.
         lengths: the number of steps of each trajectory; `None` for transitions without times.
         terminal: the flag of each trajectory that says whether it terminated.
+
+    Example:
+        >>> shown = Demonstrations(np.array([0, 1]), np.array([1, 0]), None, lengths=np.array([2]))
+        >>> shown.weights(discount=0.5).tolist(), shown.ends.tolist()
+        ([0.5, 0.25], [1])
     """
 
     states: IntArray = field(repr=False)

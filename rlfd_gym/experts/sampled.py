@@ -22,6 +22,10 @@ class SampledExpert(_checks.Locked):
         next_states: the s' that followed.
         weights: how often to draw each transition, on any positive scale. `None` means equally
             often. The attribute `weights` sums to one.
+
+    Example:
+        >>> SampledExpert([0, 1], [0, 0], [1, 1], weights=[3, 1]).weights.tolist()
+        [0.75, 0.25]
     """
 
     states: IntArray

@@ -64,7 +64,14 @@ def cost_of_env(env: Any) -> FloatArray:
 def model_of_env(
     env: Any, *, discount: float | None = None, initial: ArrayLike | None = None
 ) -> tuple[TabularMDP, FloatArray]:
-    """Return the MDP of an environment and its true cost; see `TabularMDP.from_env`."""
+    """Return the MDP of an environment and its true cost; see `TabularMDP.from_env`.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> mdp, cost = model_of_env(gym.make("FrozenLake-v1"), discount=0.95)
+        >>> mdp.n_pairs, float(cost.min()) < 0.0
+        (64, True)
+    """
     if isinstance(env, type):
         raise TypeError(f"env must be an environment, got the class {env.__name__}; make one first")
     base = unwrap(env)

@@ -64,6 +64,13 @@ class Plan:
         expected_cost: ρ* = <ν₀, V*>.
         value_error: a proven bound on max_s |value(s) - V*(s)|.
         occupancy: the occupancy of `policy`, over pairs; computed on first use.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> env = examples.inventory_env()
+        >>> plan = env.mdp.optimal(env.cost)
+        >>> plan.value_error < 1e-9, bool(np.isclose(plan.occupancy @ env.cost, plan.expected_cost))
+        (True, True)
     """
 
     mdp: TabularMDP

@@ -49,7 +49,13 @@ SMALLEST_WEIGHT = 1e-290  # of a time, so that its share among pairs is still a 
 
 
 class TimedWalk(NamedTuple):
-    """A trajectory over (time, state), with imitation's names for its parts."""
+    """A trajectory over (time, state), with imitation's names for its parts.
+
+    Example:
+        >>> walk = TimedWalk(obs=np.array([0, 3, 4]), acts=np.array([1, 0]), terminal=True)
+        >>> len(walk.acts)
+        2
+    """
 
     obs: IntArray
     acts: IntArray
@@ -66,6 +72,12 @@ class OverTime:
         discount: γ over the horizon, which may be 1.
         mdp: the tables over (time, state), with their own discount γ'.
         weights: w_t, by which costs are weighted.
+
+    Example:
+        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], [1, 0], discount=0.5)
+        >>> over = over_time(mdp, horizon=4)
+        >>> over.mdp.n_states, over.weighted([0.0, 1.0, -1.0]).shape
+        (9, (13,))
     """
 
     base: TabularMDP

@@ -91,9 +91,18 @@ def nearest_equivalent(mdp: TabularMDP, cost: FloatArray, target: FloatArray) ->
         0.298
     """
     own, wanted = without_shaping(mdp, np.column_stack([cost, target])).T
-    size = float(own @ own)
-    scale = max(float(own @ wanted) / size, 0.0) if size > 0 else 0.0
+    scale = nearest_scale(own, wanted)
     return Nearest(scale * own + (target - wanted), scale, float(np.linalg.norm(scale * own - wanted)))
+
+
+def nearest_scale(own: FloatArray, wanted: FloatArray) -> float:
+    """Return the k ≥ 0 for which k times a cost comes nearest to another, both without shaping.
+
+    >>> nearest_scale(np.array([1.0, 1.0]), np.array([2.0, 4.0]))
+    3.0
+    """
+    size = float(own @ own)
+    return max(float(own @ wanted) / size, 0.0) if size > 0 else 0.0
 
 
 def _factorised(flow: sp.csr_array, transpose: sp.csr_array, rhs: FloatArray) -> FloatArray:

@@ -81,6 +81,12 @@ class SoftPlan:
         value_error: a proven bound on the error of each entry of `value`.
         n_iterations: the steps of Newton's method.
         occupancy: the occupancy of `policy`, over pairs; computed on first use.
+
+    Example:
+        >>> mdp = TabularMDP([[1, 0], [0, 1], [0, 1]], [0, 0, 1], [0, 1, 0], [1, 0], discount=0.5)
+        >>> plan = soft_optimal(mdp, [0.0, 0.5, -1.0], rationality=2.0)
+        >>> plan.policy.round(2).tolist(), plan.value_error < 1e-9
+        ([0.45, 0.55, 1.0], True)
     """
 
     mdp: TabularMDP

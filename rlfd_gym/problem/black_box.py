@@ -1,8 +1,14 @@
-"""Learning without a transition matrix, from a simulator and an expert's observed transitions.
+r"""Learning without a transition matrix, from a simulator and an expert's observed transitions.
 
 Algorithm 1 only needs samples: next states from P, and pairs from μ_E with the states that
-followed. `BlackBoxProblem` is RLfD_α in these terms. It has no duality gap, because that needs P,
-but the convergence theorem still holds.
+followed. `BlackBoxProblem` is RLfD_α in these terms. It has no closed-form duality gap, because that
+needs P, but the convergence theorem still holds, and `rlfd_gym.solve_sampled` certifies a gap that
+holds with a stated probability.
+
+**The start.** With tables the expert's start is Tγ μ_E. Without them it is what the transitions
+show: each (s, a, s') of weight w adds w (e_s - γ e_s')/(1-γ), and along a trajectory with weights
+(1-γ)γᵗ these add up to its first state, up to γ^T at its last. `initial` is this vector, negative
+entries set to zero and the rest normalised, unless a distribution is given.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import IntArray
+from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.beliefs.near_prior import NORMS
 from rlfd_gym.experts.sampled import SampledExpert
@@ -46,6 +52,7 @@ class BlackBoxProblem(Problem):
         alpha: α ≥ 0, the weight of the prior; by default 0.01 with a prior and 0 without.
         regulariser: "l2" or "l1", as in `RLfDProblem`.
         feasible: which actions each state offers, (n_states, n_actions); by default all.
+        initial: the distribution of the first state; by default that of the expert's transitions.
 
     Attributes:
         belief: the `NearPrior` that `prior`, `alpha` and `regulariser` describe.
@@ -53,6 +60,7 @@ class BlackBoxProblem(Problem):
         n_pairs: the number of feasible pairs.
         state_starts: the pairs of state s are state_starts[s] … state_starts[s+1]-1.
         expert_pairs: the pair of each of the expert's transitions.
+        initial: the distribution of the first state, from which `solve_sampled` judges policies.
 
     Example:
         >>> import gymnasium as gym, numpy as np, rlfd_gym
@@ -75,6 +83,7 @@ class BlackBoxProblem(Problem):
     discount: float
     state_starts: IntArray = field(repr=False)
     expert_pairs: IntArray = field(repr=False)
+    initial: FloatArray = field(repr=False)
 
     def __init__(
         self,
@@ -88,6 +97,7 @@ class BlackBoxProblem(Problem):
         alpha: float | None = None,
         feasible: ArrayLike | None = None,
         regulariser: str = "l2",
+        initial: ArrayLike | None = None,
     ) -> None:
         """Check the arguments and number the feasible pairs."""
         if not callable(getattr(oracle, "sample_next", None)):
@@ -103,7 +113,7 @@ class BlackBoxProblem(Problem):
         self._check_expert(expert, mask)
         pairs = Pairs.of_mask(mask)
         norm = _checks.one_of("regulariser", regulariser, NORMS)
-        values = {
+        values: dict[str, Any] = {
             "oracle": oracle,
             "expert": expert,
             "belief": near_prior(prior, alpha, norm, pairs.n_pairs).over(pairs),
@@ -115,6 +125,11 @@ class BlackBoxProblem(Problem):
             "state_starts": pairs.state_starts,
             "expert_pairs": pairs.pair_index(expert.states, expert.actions),
         }
+        if initial is None:
+            start = np.maximum(observed_start(expert, shape[0], values["discount"]), 0.0)
+            values["initial"] = start / start.sum()
+        else:
+            values["initial"] = _checks.distribution("initial", initial, shape[0], "state (n_states)").copy()
         self._fill(**values)
 
     @property
@@ -126,6 +141,12 @@ class BlackBoxProblem(Problem):
     def pair_actions(self) -> IntArray:
         """The action of each pair."""
         return self.pairs.pair_actions
+
+    @cached_property
+    def expert_occupancy(self) -> FloatArray:
+        """μ_E over pairs: the weights of the expert's transitions, added up."""
+        sums = np.bincount(self.expert_pairs, weights=self.expert.weights, minlength=self.n_pairs)
+        return np.asarray(sums / sums.sum())
 
     @cached_property
     def world_sums(self) -> tuple[int, ...]:
@@ -150,3 +171,15 @@ class BlackBoxProblem(Problem):
                 f"{expert.next_states[t]}), which an environment of {n_states} states and {n_actions} actions "
                 "with these feasible actions does not have"
             )
+
+
+def observed_start(expert: SampledExpert, n_states: int, discount: float) -> FloatArray:
+    """Return where transitions begin: Σ w (e_s - γ e_s')/(1-γ), which sums to one.
+
+    >>> walk = SampledExpert([0, 1, 1], [0, 0, 0], [1, 1, 1], weights=[0.5, 0.25, 0.25])
+    >>> observed_start(walk, 2, discount=0.5).tolist()
+    [1.0, 0.0]
+    """
+    left = np.bincount(expert.states, weights=expert.weights, minlength=n_states)
+    entered = np.bincount(expert.next_states, weights=expert.weights, minlength=n_states)
+    return np.asarray((left - discount * entered) / (1 - discount))

@@ -84,6 +84,17 @@ class Guarantee:
         belief: what is believed about the cost.
         mdp: the MDP.
         policy: the policy that the guarantee is about, over pairs.
+
+    Example:
+        >>> from rlfd_gym import solve_exact
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> promise = solve_exact(problem).guarantee
+        >>> print(promise)
+        At least 0.03672 better than the expert, for every cost in [-1, 1] within 0.226 of the
+        prior (in ℓ2 norm); least at worst_cost.
+        >>> bool(promise.covers(problem.prior))
+        True
     """
 
     improvement: float

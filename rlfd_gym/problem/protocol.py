@@ -22,6 +22,15 @@ class Point(NamedTuple):
         x: the belief's own variable, the cost c or the mixture w of a basis.
         value: u, over states.
         occupancy: μ, over pairs.
+
+    Example:
+        >>> from rlfd_gym import solve_exact
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> solution = solve_exact(problem)
+        >>> point = Point(solution.cost, solution.value, solution.occupancy)
+        >>> problem.duality_gap(*point) < 1e-6
+        True
     """
 
     x: FloatArray
@@ -38,6 +47,12 @@ class Problem(_checks.Locked, ABC):
         discount: γ.
         state_starts: the pairs of state s are state_starts[s] … state_starts[s+1]-1.
         belief: what is believed about the cost.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> isinstance(problem, Problem), problem.n_pairs, problem.discount
+        (True, 136, 0.9)
     """
 
     n_pairs: int
@@ -63,8 +78,13 @@ class Problem(_checks.Locked, ABC):
 
     @property
     def theorem(self) -> Theorem:
-        """The convergence theorem of Algorithm 1 for this problem."""
+        """The convergence theorem of the paper's Algorithm 1 for this problem."""
         return theorem_of(self.n_pairs, self.n_states, self.discount, self.belief)
+
+    @property
+    def proximal_theorem(self) -> Theorem:
+        """The convergence theorem of the proximal variant; on a hull it is the same as `theorem`."""
+        return theorem_of(self.n_pairs, self.n_states, self.discount, self.belief, "proximal")
 
     @property
     @abstractmethod

@@ -30,6 +30,8 @@ METHODS = (
     "exact: multiplier",
     "smd",
     "smd-hull",
+    "sampled: model",
+    "sampled: smd",
     "irl-io",
     "several-experts",
     "reweighted-l1",
@@ -72,6 +74,14 @@ class History:
         change_value: the same for the value.
         change_occupancy: the same for the occupancy.
         change_mixture: the same for the mixture; empty for methods without one.
+
+    Example:
+        >>> from rlfd_gym import solve_smd
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.gridworld(alpha=0.1)
+        >>> solution = solve_smd(problem, n_iterations=2000, record_every=1000)
+        >>> solution.history.iteration.tolist(), len(solution.history)
+        ([1000, 2000], 2)
     """
 
     iteration: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -107,6 +117,14 @@ class Apprentice:
         method: the method's name; the library's own are `rlfd_gym.problem.solution.METHODS`.
         n_iterations: how many iterations the method took, in its own unit.
         stats: numbers that only this method reports, by name.
+
+    Example:
+        >>> from rlfd_gym.baselines import majority
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> apprentice = majority(problem.mdp, problem.expert)
+        >>> apprentice.method, apprentice.policy.shape
+        ('majority', (136,))
     """
 
     policy: FloatArray
@@ -180,6 +198,14 @@ class Solution(Apprentice):
             methods that cannot.
         guarantee: by how much the policy is better than the expert at least, for which costs;
             `None` for methods without a belief.
+
+    Example:
+        >>> from rlfd_gym import solve_exact
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> solution = solve_exact(problem)
+        >>> solution.method, solution.duality_gap < 1e-6, solution.guarantee.improvement > 0.03
+        ('exact: qp', True, True)
     """
 
     cost: FloatArray

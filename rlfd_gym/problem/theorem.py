@@ -1,7 +1,7 @@
 r"""The convergence theorems of Algorithm 1: its step sizes, iterations and promised accuracy.
 
-**On the box** (the paper's theorem, `BoxTheorem`). Algorithm 1 with η_cu = ε/(4 v_cu) and
-η_μ = ε/(4 v_μ) has an expected gap of at most ε after
+**On the box** (the paper's theorem, `BoxTheorem`; variant="paper" of `solve_smd`). Algorithm 1 with
+η_cu = ε/(4 v_cu) and η_μ = ε/(4 v_μ) has an expected gap of at most ε after
 
     T = max{16 (n+S) / (ε η_cu), 8 log n / (ε η_μ)}
 
@@ -41,6 +41,48 @@ is at most
     ε = (2/√T) (√(A_u B_u) + √(A_w B_w) + √(A_μ B_μ))      for T ≥ 6 n log n,
 
 which makes |x| ≤ 1/2 above.
+
+**The proximal variant** (`ProximalTheorem`; variant="proximal" of `solve_smd`, for costs that are
+their own coordinates). What the expert and the penalty contribute to L is known, so it need not be
+sampled. With b = Tγ μ_E,
+
+    L(c, u, μ) = h(c) - <b, u> - <μ, c - Tγᵀu>,        h(c) = Ω(c) + <μ_E, c>,
+
+and only the last term is estimated. With z = 1/(1-γ), a step draws j ~ μ, s' ~ P(j), k ~ U(n) and
+s'_k ~ P(k), and sets, all from the old iterate,
+
+    c ← argmin over 𝒞 of  h(x) - xⱼ + ‖x - c‖²/2η_c
+    u ← clip(u - η_u (z (e_{s(j)} - γ e_{s'}) - b))
+    μ ← normalise(μ ∘ exp(-η_μ n (c_k - z (u_{s(k)} - γ u_{s'_k})) e_k)).
+
+The answer is the average of the iterates that the T steps start from. Runs start at the cost that
+Ω likes best (the prior, or the middle of an interval), at u = 0 and at μ = 1/n.
+
+*The step for c is exact* entry by entry. With y = c + η_c eⱼ it is, for the two norms,
+
+    ℓ2:  cᵢ ← clip(yᵢ - (κ/(1+κ)) (yᵢ - τᵢ)),   κ = 2α η_c,   τᵢ = ĉᵢ - μ_E,ᵢ/2α
+    ℓ1:  cᵢ ← clip(ĉᵢ + soft(yᵢ - η_c μ_E,ᵢ - ĉᵢ, η_c αᵢ)),   soft(x, a) = sign(x) max(|x| - a, 0)
+
+and without a penalty cᵢ ← clip(yᵢ - η_c μ_E,ᵢ).
+
+*Its promise.* For a convex h, the proximal step with step size η and distance V = ‖x - c₀‖²/2 has
+
+    Σ_t <g_t, c_t - x> + h(c_{t+1}) - h(x)  ≤  V/η + (η/2) Σ_t ‖g_t‖²      for every x ∈ 𝒞
+
+(add the optimality condition of each step, <g_t + h'(c_{t+1}) + (c_{t+1} - c_t)/η, x - c_{t+1}> ≥ 0,
+and <g_t, c_t - c_{t+1}> ≤ (η/2)‖g_t‖² + ‖c_{t+1} - c_t‖²/2η). Moving h from c_1 … c_T to the
+averaged c_0 … c_{T-1} costs h(c_0) - h(c_T) ≤ <μ_E, c_0 - c_T> ≤ 2, because c_0 minimises Ω. The
+rest of the proof is as on a hull: the bilinear terms cancel, and the noise is turned into the
+regret of a second sequence. With D the largest distance from c_0 to an end of its interval,
+
+    c:  nD²/(η_c T) + η_c v_c                V = nD²/2, twice;  g = -eⱼ,  so  v_c = 1
+    u:  S/(η_u T) + η_u v_u                  V = S/2, twice: u starts in the middle of [-1, 1];
+                                             v_u = 2((1+γ)/(1-γ))² as above, since b is the mean
+                                             of what y is there, and ‖x - y‖² is convex in y
+    μ:  2 log n/(η_μ T) + (4/3) η_μ v_μ      v_μ = 4n/(1-γ)², as on a hull
+
+and the expected gap is at most ε = (2/√T) Σ √(AB) + 2/T for T ≥ 6 n log n. Neither α nor the
+penalty occurs: the corrected v_cu above has 4α²n²D², and the paper's T has α²n³ from it.
 """
 
 from __future__ import annotations
@@ -175,9 +217,64 @@ class HullTheorem(Theorem):
         return 2 * sum(math.sqrt(a * b) for a, b in self._regrets(bound))
 
 
-def theorem_of(n_pairs: int, n_states: int, discount: float, belief: Belief) -> Theorem:
-    """Return the theorem that applies to a belief."""
-    kind = HullTheorem if isinstance(belief, Hull) else BoxTheorem
+class ProximalTheorem(Theorem):
+    """The theorem of the proximal variant, for beliefs whose coordinates are the cost itself.
+
+    It has one step size each for cost, value and occupancy. There is one bound on the second
+    moments, so `bound` makes no difference.
+    """
+
+    names = ("cost", "value", "occupancy")
+
+    def second_moments(self, bound: str = "corrected") -> tuple[float, float, float]:
+        """Return (v_c, v_u, v_μ)."""
+        _checks.one_of("bound", bound, BOUNDS)
+        v_u = 2 * ((1 + self.discount) / (1 - self.discount)) ** 2
+        return 1.0, v_u, 4 * self.n_pairs / (1 - self.discount) ** 2
+
+    def step_sizes(self, epsilon: float, bound: str = "corrected") -> tuple[float, float, float]:
+        """Return (η_c, η_u, η_μ) for an expected gap of at most `epsilon`."""
+        steps = self._steps(_positive(epsilon))
+        c, u, mu = (math.sqrt(a / (b * steps)) for a, b in self._regrets(bound))
+        return c, u, mu
+
+    def iterations(self, epsilon: float, bound: str = "corrected") -> int:
+        """Return T, the number of steps after which the expected gap is at most `epsilon`."""
+        least = 6 * self.n_pairs * math.log(self.n_pairs)
+        return max(1, math.ceil(least), math.ceil(self._steps(_positive(epsilon))))
+
+    def accuracy(self, n_iterations: int, bound: str = "corrected") -> float:
+        """Return the ε promised after `n_iterations` steps, if there are at least 6 n log n."""
+        steps = _checks.integer("n_iterations", n_iterations, 1)
+        return self._root() / math.sqrt(steps) + 2 / steps
+
+    def _regrets(self, bound: str = "corrected") -> list[tuple[float, float]]:
+        """Return (A, B) for c, u and μ; each expected regret is at most A/(ηT) + Bη."""
+        v_c, v_u, v_mu = self.second_moments(bound)
+        low, high = self.belief.ends()
+        middle = np.clip(self.belief.prior, low, high)
+        distance = float(np.maximum(high - middle, middle - low).max())
+        return [
+            (self.n_pairs * distance**2, v_c),
+            (float(self.n_states), v_u),
+            (2 * math.log(self.n_pairs), 4 / 3 * v_mu),
+        ]
+
+    def _root(self) -> float:
+        """Return the factor of 1/√T in ε."""
+        return 2 * sum(math.sqrt(a * b) for a, b in self._regrets())
+
+    def _steps(self, epsilon: float) -> float:
+        """Return the T that solves ε = root/√T + 2/T."""
+        root = self._root()
+        return ((root + math.sqrt(root**2 + 8 * epsilon)) / (2 * epsilon)) ** 2
+
+
+def theorem_of(n_pairs: int, n_states: int, discount: float, belief: Belief, variant: str = "paper") -> Theorem:
+    """Return the theorem that applies to a belief and a variant of Algorithm 1; a hull has one."""
+    if isinstance(belief, Hull):
+        return HullTheorem(n_pairs, n_states, discount, belief)
+    kind = BoxTheorem if variant == "paper" else ProximalTheorem
     return kind(n_pairs, n_states, discount, belief)
 
 

@@ -28,6 +28,13 @@ def run_script(main: Callable[[], int | None]) -> NoReturn:
     stdout is dropped. If the reader of a pipe leaves, the script ends in silence with the status
     141, as other programs do; if printing fails for another reason, such as a full disk, with an
     error of one line.
+
+    Example:
+        >>> try:
+        ...     run_script(lambda: 0)
+        ... except SystemExit as end:
+        ...     print(end.code)
+        0
     """
     _prepare()
     try:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from rlfd_gym.decision.resampling import only, supported
 from rlfd_gym.decision.stated import in_money
 from rlfd_gym.decision.words import money, period_of, sentences
 from rlfd_gym.report.decision_slider import slider
-from rlfd_gym.report.html import Report
+from rlfd_gym.report.html import Report, asset
 from rlfd_gym.report.tables import write_csv
 
 DIGITS = 6  # of numbers in the CSV files
@@ -86,7 +85,7 @@ def path_rows(decision: Decision) -> tuple[list[str], Iterable[Any]]:
 
 def decision_page(decision: Decision, *, title: str, warnings: Sequence[str] = ()) -> Report:
     """Return the page up to the slider: the answers, what to do, and what things seem to cost."""
-    page = Report(title, style=asset("decision.css"))
+    page = Report(title, style=asset("slider.css") + asset("decision.css"))
     said = sentences(decision)
     page.block(f'<p class="lead">{escape(" ".join(said[:HEADLINES]))}</p>')
     page.block(f'<ul class="answers">{"".join(f"<li>{escape(one)}</li>" for one in said[HEADLINES:])}</ul>')
@@ -98,7 +97,7 @@ def decision_page(decision: Decision, *, title: str, warnings: Sequence[str] = (
     page.block(_table(*_costs(decision)))
     page.heading("How much this depends on what you told")
     page.block(slider(decision, [one for one in decision.recommendations if one in _shown(decision)]))
-    page.block(f"<script>\n{asset('decision.js')}</script>")
+    page.block(f"<script>\n{asset('slider.js')}</script>")
     return page
 
 
@@ -140,11 +139,6 @@ def technical_rows(decision: Decision) -> list[list[str]]:
 def with_command(page: Report, command: str) -> Report:
     """Return the page with the command that made it, if there is one."""
     return page.heading("How this was made").code(command) if command else page
-
-
-def asset(name: str) -> str:
-    """Return a file that is put into the page."""
-    return files("rlfd_gym.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _warning(text: str) -> str:

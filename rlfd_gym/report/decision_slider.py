@@ -1,13 +1,12 @@
 """The slider of a decision's page: the same decision for other α, or other widths of the ranges.
 
 All positions are computed beforehand (`Decision.path`) and put into the page as JSON, in the words
-and digits in which they are shown; a small script, `decision.js`, chooses among them. Without a
+and digits in which they are shown; a small script, `slider.js`, chooses among them. Without a
 script, and on paper, a table shows the same numbers.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.decision import Decision, Recommendation
 from rlfd_gym.decision.words import money, period_of
+from rlfd_gym.report.html import embedded
 
 WIDE, TALL = 100.0, 40.0  # of the chart, in its own units
 
@@ -40,7 +40,7 @@ def slider(decision: Decision, shown: Sequence[Recommendation]) -> str:
     )
     left, right = map(escape, _ends(decision))
     return f"""<p class="note">{escape(_explained(decision))}</p>
-<section class="slider" hidden>
+<section class="slider" data-path="path" hidden>
 <label for="setting">{escape(_label(decision))}</label>
 <input type="range" id="setting" min="0" max="{last}" step="1" value="{chosen}">
 <div class="ends" aria-hidden="true"><span>{left}</span><span>{right}</span></div>
@@ -99,18 +99,6 @@ def slider_data(decision: Decision, shown: Sequence[Recommendation]) -> dict[str
     }
 
 
-def embedded(values: Any) -> str:
-    r"""Return values as JSON that no text in them can end: `</script>` has no angle brackets there.
-
-    >>> embedded({"state": "</script>"})
-    '{"state": "\\u003c/script\\u003e"}'
-    """
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
 def _label(decision: Decision) -> str:
     if decision.path.parameter == "alpha":
         return "How much your prior counts against the log (α)"
@@ -125,10 +113,11 @@ def _ends(decision: Decision) -> tuple[str, str]:
 
 def _explained(decision: Decision) -> str:
     moved = "another weight of your prior" if decision.path.parameter == "alpha" else "narrower and wider ranges"
+    promised, saving = money(decision.promised), money(decision.saving.value)
+    became = f": in the answers above, {promised} became {saving}" if promised != saving else ""
     return (
-        f"The same decision for {moved}. These numbers are what the estimated model promises: in the answers above, "
-        f"{money(decision.promised)} became {money(decision.saving.value)}, because what was chosen on a log looks "
-        "better there than it is."
+        f"The same decision for {moved}. These numbers are what the estimated model promises, before they are "
+        f"corrected for having been chosen on the same log{became}."
     )
 
 

@@ -7,11 +7,13 @@ bold=True)` makes the text of a cell bold, `tone="better"` or `tone="worse"` col
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
 from rlfd_gym._files import write
 
@@ -26,6 +28,8 @@ table {{ border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabul
 th, td {{ padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e4e4; white-space: nowrap; }}
 th {{ background: #f6f6f6; }} th:first-child, td:first-child {{ text-align: left; }}
 tr.reference td {{ color: #666; font-style: italic; }}
+@media print {{ .scroll {{ overflow: visible; }} th, td {{ white-space: normal; padding: .2rem .4rem; }}
+  tr, figure {{ break-inside: avoid; }} }}
 figure {{ margin: 1.2rem 0; }} img {{ max-width: 100%; height: auto; }} figcaption {{ color: #555; font-size: .9rem; }}
 pre {{ background: #f6f6f6; padding: .6rem; overflow-x: auto; font-size: .85rem; }}
 {style}</style></head><body>
@@ -42,6 +46,10 @@ class Cell:
         text: the text, which is escaped on the page.
         bold: whether the text is bold.
         tone: what the colour of the text says, if anything.
+
+    Example:
+        >>> Cell("<91%", bold=True).text
+        '<91%'
     """
 
     text: str
@@ -128,6 +136,23 @@ class Report:
     def _add(self, part: str) -> Report:
         self.parts.append(part)
         return self
+
+
+def asset(name: str) -> str:
+    """Return a file of this package that is put into a page: a script or rules of CSS."""
+    return files("rlfd_gym.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def embedded(values: Any) -> str:
+    r"""Return values as JSON that no text in them can end: `</script>` has no angle brackets there.
+
+    >>> embedded({"state": "</script>"})
+    '{"state": "\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 def _cell(cell: Cell | str) -> str:

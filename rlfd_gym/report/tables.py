@@ -31,6 +31,15 @@ def write_csv(
     Floats are written with `digits` significant digits; by default, with as many as are needed to
     read the same numbers back. A text that a spreadsheet would run as a formula begins with an
     apostrophe in the file; `read_csv`, `read_log` and `read_costs` take it away again.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "rows.csv")
+        ...     write_csv(path, ["name", "gap"], [["=formula", 0.123456]], digits=3)
+        ...     print(path.read_text(), end="")
+        name,gap
+        '=formula,0.123
     """
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
@@ -41,7 +50,15 @@ def write_csv(
 
 
 def read_csv(path: str | os.PathLike[str]) -> tuple[list[str], list[list[str]]]:
-    """Return (header, rows) of a file that `write_csv` has written, as texts."""
+    """Return (header, rows) of a file that `write_csv` has written, as texts.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/rows.csv", ["a", "b"], [[1, "=x"]])
+        ...     read_csv(f"{folder}/rows.csv")
+        (['a', 'b'], [['1', '=x']])
+    """
     with open(path, newline="", encoding="utf-8") as file:
         header, *rows = ([unguarded(text) for text in row] for row in csv.reader(file))
     return header, rows
@@ -66,6 +83,10 @@ def half_width(std: ArrayLike, n: int, ddof: int = 1) -> Any:
 
     `std` is the standard deviation of the values, or an array of standard deviations, computed
     with the divisor n - `ddof` as in NumPy.
+
+    Example:
+        >>> round(float(half_width(1.0, n=20)), 3)
+        0.468
     """
     from scipy.stats import t as student  # takes half a second to import
 

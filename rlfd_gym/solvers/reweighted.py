@@ -118,6 +118,12 @@ def share_at_prior(problem: RLfDProblem, cost: ArrayLike) -> float:
     """Return the share of pairs whose cost is exactly the prior, clipped to [-1, 1].
 
     Costs within 1e-9 of it count as equal: ten times the tolerance of HiGHS.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=0.1)
+        >>> share_at_prior(problem, problem.prior)
+        1.0
     """
     c = _checks.instance("problem", problem, RLfDProblem).mdp.pairs(cost, "cost")
     return float(np.mean(np.abs(c - np.clip(problem.prior, -1.0, 1.0)) <= AT_PRIOR))

@@ -1,7 +1,8 @@
 """The environment as the trainer sees it: pairs, a discount, and tables or a simulator.
 
 With tables everything can be computed. Without them there is `sample_next(states, actions, rng)`,
-which draws next states, and what the environment says of its spaces.
+which draws next states, and what the environment says of its spaces. An environment that has
+neither, but can be put into a state, is made a simulator by `rlfd_gym.simulate`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rlfd_gym.beliefs.near_prior import check_prior
 from rlfd_gym.experts.demonstrations import Demonstrations
 from rlfd_gym.mdp import adapters
 from rlfd_gym.mdp.pairs import Pairs
+from rlfd_gym.mdp.simulating import can_be_placed, simulate
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.black_box import BlackBoxProblem
 from rlfd_gym.problem.problem import RLfDProblem
@@ -52,7 +54,9 @@ class EnvModel:
             mdp, _ = adapters.model_of_env(env, discount=discount)
         except adapters.NotTabularError:
             if not callable(getattr(base, "sample_next", None)):
-                raise
+                if not can_be_placed(env):
+                    raise
+                base = simulate(env, discount=discount)
             return cls._without_tables(base, discount)
         return cls(base, mdp, mdp.discount, mdp)
 

@@ -74,6 +74,14 @@ OF_SMD = dict.fromkeys(
     Word("", note='of solver="smd"'),
 )
 """Our own words, and another name of one, that solvers without iterations of their own have no use for."""
+OF_SAMPLED = {"epsilon", "max_iter", "total_timesteps"}
+"""Those of them that learning from draws has a use for."""
+
+
+def without_use(solver: Any) -> dict[str, Word]:
+    """Return our own words that a solver has no use for."""
+    used = set(OF_SMD) if solver == "smd" else OF_SAMPLED if solver == "sampled" else set()
+    return {name: word for name, word in OF_SMD.items() if name not in used}
 
 
 def checked(function: Callable[..., Any], known: Mapping[str, Word], words: dict[str, Any]) -> dict[str, Any]:
@@ -148,11 +156,11 @@ class TakesForeignWords:
                 raise ValueError(f"{name} is {space}, but env has {own}")
         own_words = {item.name: getattr(self.settings, item.name) for item in fields(Settings) if item.name in OF_SMD}
         changed = {name: value for name, value in own_words.items() if value != getattr(Settings, name)}
-        self._log_unused(CONSTRUCTOR if self.solver == "smd" else CONSTRUCTOR | OF_SMD, words | changed)
+        self._log_unused(CONSTRUCTOR | without_use(self.solver), words | changed)
 
     def _train_words(self, words: dict[str, Any], **own: Any) -> dict[str, Any]:
         """Check the foreign words of `train` and return them; log what of them and its own has no use."""
-        known = TRAIN if self.solver == "smd" else TRAIN | OF_SMD
+        known = TRAIN | without_use(self.solver)
         given = {name: value for name, value in own.items() if value is not None}
         self._log_unused(known, checked(type(self).train, TRAIN, words) | given)
         return words

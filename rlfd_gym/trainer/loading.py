@@ -5,7 +5,8 @@ unpacked only if it has the type and shape that the environment and the header a
 
 - settings, seeds, generators and numbers must be such as the library itself would have set them;
 - the bounds of a solution are computed again from its point (c, u, μ), and its policy must be that
-  of μ; of a solver that is a function, bounds that this does not confirm are dropped;
+  of μ; of a solver that is a function, bounds that this does not confirm are dropped, and so are those of
+  solver="sampled", which come from draws;
 - runs of Algorithm 1 must have made the steps that the solution tells of, add up to its averages,
   and be in a state that the compiled kernels, which check nothing, can continue from. What a run
   shares with others of its problem (the prior, where each pair's transitions are) is taken from the
@@ -164,9 +165,10 @@ def _solution(stored: Stored, problem: AnyProblem, solver: str | Solver) -> Solu
     method = _checks.instance("method", header["method"], str)
     known = [name for name in METHODS if name.startswith(str(solver))] if own else [method]
     x = vectors["mixture"] if few else vectors["cost"]
-    upper, lower = _bounds(header, x, vectors, problem, own)
+    drawn = solver == "sampled"  # its bounds come from draws that a file does not have
+    upper, lower = (np.nan, np.nan) if drawn else _bounds(header, x, vectors, problem, own)
     negligible = 0.0 if solver == "smd" else 2 * max(upper - lower, 0.0) / (problem.belief.largest or 1.0)
-    _check_policy(vectors["policy"], vectors["occupancy"], problem, negligible if own else None)
+    _check_policy(vectors["policy"], vectors["occupancy"], problem, negligible if own and not drawn else None)
     point = Point(x, vectors.get("value", np.zeros(0)), vectors["occupancy"])
     return Solution(
         **vectors,
@@ -256,11 +258,9 @@ def _state(stored: Stored, stats: dict[str, Any], vectors: dict[str, Any], count
         raise ValueError("last: its occupancy is no probability distribution")
     runs = () if version_1 else _runs(stored, header["generators"], n_runs, count, problem)
     if runs:
-        from rlfd_gym.solvers.smd.records import iterate_of  # compiled: loaded when needed
-
         answer = Point(vectors["cost"], vectors["value"], vectors["occupancy"])
         _check_mean("averages", [checkpoint.average for checkpoint in runs], answer)
-        _check_mean("iterates", [iterate_of(checkpoint.run) for checkpoint in runs], last)
+        _check_mean("iterates", [checkpoint.run.iterate() for checkpoint in runs], last)
     return SmdState(etas, runs, last, problem.fingerprint())
 
 

@@ -22,7 +22,7 @@ from rlfd_gym.mdp.reading import READINGS
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.smd.solve import LARGEST_STEP
 
-SOLVERS = ("exact", "smd")
+SOLVERS = ("exact", "smd", "sampled")
 
 Prior = ArrayLike | Belief | Callable[[int, int], float]
 Solver = Callable[[Any], Solution]
@@ -39,7 +39,7 @@ class Settings:
         discount: `None` for the environment's.
         solver: one of `SOLVERS`, a function, or `None` for the default.
         step_size: of Algorithm 1; `None` for the theorem's.
-        epsilon: the target accuracy of Algorithm 1, or `None`.
+        epsilon: the target accuracy of Algorithm 1, or the gap to be certified; or `None`.
         n_runs: independent runs of Algorithm 1.
         n_jobs: how many of them at a time.
         policy_kind: one of `READINGS`.
@@ -102,7 +102,14 @@ class Settings:
             raise ValueError(
                 f"prior is the belief {type(belief).__name__}, which needs transition tables; env has none"
             )
-        solver = ("exact" if tables else "smd") if self.solver is None else self.solver
+        of_smd = self.step_size is not None or self.n_runs != 1  # whoever asks for these asks for Algorithm 1
+        without = "smd" if of_smd else "sampled"
+        solver = ("exact" if tables else without) if self.solver is None else self.solver
+        if tables and solver == "sampled":
+            raise ValueError(
+                'solver="sampled" learns from draws, but env has transition tables, which "exact" solves; to learn '
+                "from draws all the same, pass rlfd_gym.simulate(env)"
+            )
         if not tables and (solver == "exact" or self.policy_kind == "greedy"):
             raise ValueError('solver="exact" and policy_kind="greedy" need transition tables, which env does not have')
         estimator = ("policy" if tables else "count") if self.estimator is None else self.estimator

@@ -8,8 +8,8 @@ there is one, and keep the rest; `rlfd_gym.trainer.foreign` lists what is accept
 
 What is learned, and what the numbers mean, is in `rlfd_gym.problem.problem`; how demonstrations
 become an occupancy, in `rlfd_gym.experts.demonstrations`. Only tabular environments have tables, and
-only with tables is there a certificate; for an environment that merely draws next states
-(`sample_next`) Algorithm 1 runs on draws, without one.
+only with tables is the certificate certain; for an environment that merely draws next states
+(`sample_next`, or what `rlfd_gym.simulate` makes of it) it holds with probability 0.95.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
             environment says with `cut_action` what it does when asked for an infeasible action,
             that is what counts as demonstrated.
         env: a tabular environment, wrapped or not, or a `VecEnv` of such: rlfd_gym's, Gymnasium's
-            toy_text, seals' tabular models. One without tables needs `sample_next(states, actions,
-            rng)` and `Discrete` spaces; it may have `discount` and `feasible`, a boolean
-            (n_states, n_actions).
+            toy_text, seals' tabular models. One without tables needs `Discrete` spaces, and
+            `sample_next(states, actions, rng)` or a way to be put into a state; it may have `discount`
+            and `feasible`, a boolean (n_states, n_actions). See `rlfd_gym.simulate`.
         reward_net: a reward net of your own, to be fitted to the learned reward in place. By
             default an exact table.
         rng: a `Generator` or a seed; by default 0. The same one gives the same result.
@@ -70,13 +70,14 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
         regulariser: "l2", or "l1" to keep the learned cost exactly at the prior in most pairs; its
             alpha is a mass per pair, see `rlfd_gym.solvers.reweighted`, and has no default.
         discount: γ; by default the environment's, or 0.99 if it has none.
-        solver: "exact", which needs tables; "smd", Algorithm 1 of the paper; or a function that
-            takes the problem (an `RLfDProblem`, or a `BlackBoxProblem` if there are no tables) and
-            returns a `Solution`. By default "exact" with tables and "smd" without: Algorithm 1 needs
-            millions of steps where γ is near one; `duality_gap` says whether it had enough.
+        solver: "exact", which needs tables; "sampled", which needs none, `rlfd_gym.solve_sampled`;
+            "smd", Algorithm 1 of the paper; or a function that takes the problem (an `RLfDProblem`, or
+            a `BlackBoxProblem` if there are no tables) and returns a `Solution`. By default "exact"
+            with tables and "sampled" without, or "smd" where `step_size` or `n_runs` asks for it.
         step_size: of SMD, one number or two; by default the convergence theorem's for the
             iterations asked for.
-        epsilon: of SMD, the accuracy for which the theorem gives the default of `max_iter`.
+        epsilon: of SMD, the accuracy for which the theorem gives the default of `max_iter`; of
+            "sampled", the gap to certify.
         n_runs, n_jobs: of SMD, independent runs to average over, and how many of them at a time.
         policy_kind: "occupancy" for the policy of the learned occupancy μ, which mixes as the expert
             does; "mode" for its most frequent actions; "greedy" for the plan with the learned cost.
@@ -180,8 +181,9 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
 
         Args:
             max_iter: the iterations of each run of SMD; by default the theorem's for `epsilon` if
-                that was given, and otherwise 5,000,000 (50,000 without tables). Other solvers
-                decide for themselves.
+                that was given, and otherwise 5,000,000 (50,000 without tables). Of "sampled", how
+                many next states are drawn at most; by default 100,000 and ten of each pair, or with
+                `epsilon` ten million. Other solvers decide for themselves.
             callback: called with the number of iterations done, whenever there is something to
                 log; returning `False` stops the training.
             n_runs: as in the constructor, to be chosen at the first call.
@@ -204,6 +206,11 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
                 log_interval=log_interval, progress_bar=progress_bar,
             )  # fmt: skip
             training.log_large_gap(self.logger, self.duality_gap)
+        elif self.solver == "sampled":
+            training.train_sampled(
+                self.problem, self.settings, lambda part: self._log(self._adopt(part)), callback, seed=self._seed,
+                max_iter=max_iter, progress_bar=progress_bar,
+            )  # fmt: skip
         else:
             self._solve()
             self._log(None)
@@ -241,7 +248,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
 
     @property
     def duality_gap(self) -> float:
-        """How far from optimal the solution is at most; `nan` without tables."""
+        """How far from optimal the solution is at most; `nan` for SMD without tables."""
         return self.solution.duality_gap
 
     @property

@@ -32,6 +32,7 @@ from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee, guarantee
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import solve_exact
+from rlfd_gym.solvers.sampled import solve_sampled
 from rlfd_gym.solvers.smd import keeps_runs, solve_smd
 from rlfd_gym.trainer.env_model import EnvModel
 from rlfd_gym.trainer.reward import fit_reward_net
@@ -39,6 +40,7 @@ from rlfd_gym.trainer.settings import Settings
 
 MODEL_ITERATIONS = 5_000_000  # a second or so
 BLACK_BOX_ITERATIONS = 50_000
+SAMPLED_CALLS = 2 * BLACK_BOX_ITERATIONS  # Algorithm 1 draws two next states in a step
 CONFIDENCE = 0.95  # of a guarantee, unless one is asked for
 LARGE_GAP = 0.5  # for costs in [-1, 1]
 QUICK_VISITS = 20_000_000  # that the bootstrap of a logged number looks at: about a second
@@ -167,10 +169,39 @@ def train_smd(
             n_jobs=min(settings.n_jobs, runs),  # there is nothing for more to do
             seed=seed,
             record_every=interval if tables else None,
+            variant="paper",  # whose runs a file can hold
             initial=before,
             callback=show,
             callback_every=interval,
         )
+
+
+def train_sampled(
+    problem: Any,
+    settings: Settings,
+    adopt: Callable[[Solution], Any],
+    callback: Callable[[int], Any] | None,
+    *,
+    seed: int,
+    max_iter: int | None,
+    progress_bar: bool,
+) -> None:
+    """Learn from draws: `adopt` gets the solution of each round.
+
+    `max_iter` limits the draws. By default they are those of `BLACK_BOX_ITERATIONS` of Algorithm 1, or if a
+    gap is to be certified, those that `solve_sampled` makes at most.
+    """
+    if max_iter is None and settings.epsilon is None:
+        max_iter = SAMPLED_CALLS + 10 * problem.n_pairs
+    calls = None if max_iter is None else _checks.integer("max_iter", max_iter, 1, _checks.MOST_STEPS)
+    with tqdm(total=calls, unit="draw", unit_scale=True, desc="sampled", disable=not progress_bar) as bar:
+
+        def show(part: Solution) -> bool:
+            bar.update(part.n_iterations - bar.n)
+            adopt(part)
+            return callback is None or callback(part.n_iterations) is not False
+
+        solve_sampled(problem, settings.epsilon, calls, seed=seed, callback=show)
 
 
 def choose_alpha(problem: Any, rule: str, noise: float | None, shown: Demonstrations | None) -> AlphaChoice:

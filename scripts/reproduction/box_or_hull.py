@@ -68,6 +68,7 @@ def run(settings: ex.Settings) -> ex.Data:
                 ex.FIXED_STEP if paper else None,
                 n_runs=n_runs if paper else 4,
                 seed=settings.seed,
+                variant="paper",
             )
             occupancies = np.array([checkpoint.average.occupancy for checkpoint in solution.state.runs])
             gap = solution.duality_gap
@@ -89,9 +90,8 @@ def _changes(settings: ex.Settings, n_runs: int) -> ex.Table:
     env = shop.paper_shop()
     problem = RLfDProblem(env.mdp, env.mdp.optimal(env.cost).occupancy)
     box = ex.solve_as_paper(problem, settings, T, n_runs, record_every=25, estimator="unbiased").history
-    hull = solve_smd_hull(
-        problem, scale_basis(env.features), T, ex.FIXED_STEP, n_runs=n_runs, n_jobs=settings.jobs, record_every=25
-    ).history
+    arguments: dict[str, Any] = {"n_runs": n_runs, "n_jobs": settings.jobs, "record_every": 25, "variant": "paper"}
+    hull = solve_smd_hull(problem, scale_basis(env.features), T, ex.FIXED_STEP, **arguments).history
     return {
         "iteration": box.iteration, "box": box.change_cost, "hull": hull.change_mixture, "hull_cost": hull.change_cost,
         "box_gap": box.duality_gap, "hull_gap": hull.duality_gap,

@@ -154,7 +154,8 @@ def solve_exactly(problem: RLfDProblem) -> Answer:
 
 
 def _smd(problem: RLfDProblem, steps: int, n_runs: int, seed: int, jobs: int, progress: bool, **options: Any) -> Answer:
-    solution = solve_smd(problem, steps, n_runs=n_runs, n_jobs=jobs, seed=seed, progress_bar=progress, **options)
+    options |= {"n_runs": n_runs, "n_jobs": jobs, "seed": seed, "progress_bar": progress, "variant": "paper"}
+    solution = solve_smd(problem, steps, **options)
     if not solution.finished:
         raise KeyboardInterrupt("interrupted: nothing of this experiment is kept")
     points = [checkpoint.average for checkpoint in solution.state.runs]

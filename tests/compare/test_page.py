@@ -7,11 +7,14 @@ import json
 import re
 import shutil
 import subprocess
-from html import escape
+from html import escape, unescape
 
 import numpy as np
 import pytest
+from small_browser import opened
 from small_comparison import SMALL
+
+from rlfd_gym.compare.slider import slider_data, slider_over_alpha
 
 
 def test_a_written_comparison_has_its_summary_its_page_and_its_pictures(written):
@@ -39,6 +42,49 @@ def test_a_written_comparison_has_its_summary_its_page_and_its_pictures(written)
     assert about["design"]["seeds"] == 2
     assert about["versions"]["numpy"] == np.__version__
     assert not list(out.rglob("*.tmp"))
+
+
+def test_methods_with_several_alphas_have_a_slider_and_others_none(written):
+    result, out = written
+    page = (out / "report.html").read_text()
+    assert page.count('class="slider"') == len(SMALL["tasks"])
+    shown = result.summaries("windy")
+    data, labels = slider_data(shown)
+    assert [point["value"] for point in data["points"]] == ["0.1", "1"]
+    for point, alpha in zip(data["points"], SMALL["alphas"], strict=True):
+        exact = [s for s in shown if (s.alpha, s.demonstrations) == (alpha, "exact")]
+        assert [row[0] for row in point["table"]] == [f"{s.true_cost:.3f}" for s in exact] == point["numbers"]
+        assert labels == [s.label.replace(f" α={alpha:g}", "") for s in exact]
+    assert slider_over_alpha("windy", [s for s in shown if s.alpha in (None, 1.0)]) == []
+
+
+@pytest.mark.slow
+def test_a_browser_shows_the_numbers_of_each_alpha_as_the_slider_moves(written, tmp_path):
+    result, out = written
+    probe = """<script>onload = () => {
+      const seen = [...document.querySelectorAll(".slider")].map(section => {
+        const setting = section.querySelector("input"), found = [];
+        for (let k = 0; k <= Number(setting.max); k++) {
+          setting.value = k;
+          setting.dispatchEvent(new Event("input"));
+          const rows = [...section.querySelectorAll("tbody tr")];
+          found.push([setting.getAttribute("aria-valuetext"), section.querySelector("output").textContent,
+                      rows.map(row => [...row.cells].slice(1).map(cell => cell.textContent))]);
+        }
+        return [section.hidden, setting.tabIndex, found];
+      });
+      document.body.dataset.found = JSON.stringify(seen);
+    }</script></body>"""
+    dom = opened((out / "report.html").read_text().replace("</body>", probe), tmp_path)
+    found = json.loads(unescape(re.search(r'data-found="(.*?)"', dom)[1]))
+    assert len(found) == len(SMALL["tasks"])
+    for task, (hidden, tab, positions) in zip(SMALL["tasks"], found, strict=True):
+        data, labels = slider_data(result.summaries(task))
+        assert (hidden, tab, len(positions)) == (False, 0, len(data["points"]))
+        for point, (value, said, table) in zip(data["points"], positions, strict=True):
+            assert value == f"α {point['value']}"
+            assert table == point["table"]
+            assert all(f"{label} {row[0]}" in said for label, row in zip(labels, table, strict=True))
 
 
 @pytest.mark.slow

@@ -5,19 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
-import subprocess
 from html import unescape
 
 import numpy as np
 import pytest
 from simulated_shop import FEATURES, PRICES, exported, shop
+from small_browser import opened
 
 from rlfd_gym import read_log
 from rlfd_gym.decision import decide, price_belief
 from rlfd_gym.decision.words import money, sentences
 from rlfd_gym.report.decision_page import SHOWN_STATES, decision_page, write_decision
-from rlfd_gym.report.decision_slider import embedded, slider_data
+from rlfd_gym.report.decision_slider import slider_data
+from rlfd_gym.report.html import embedded
 
 NAMES = {"state": "stock", "action": "order", "episode": "shop", "time": "week"}
 
@@ -154,21 +154,6 @@ PROBE = """<script>onload = () => {
   const found = {seen, slider: shown(".slider"), table: shown(".static"), wide: document.documentElement.scrollWidth};
   document.body.dataset.found = JSON.stringify(found);
 }</script></body>"""
-
-
-def opened(page, folder, *flags):
-    """The page as a browser shows it at the width of a phone, with what the probe found there."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-    if browser is None:
-        pytest.skip("no Chromium or Chrome is installed to open the page with")
-    path = folder / "page.html"
-    path.write_text(page)
-    usual = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --disable-background-networking --window-size=500,900 "
-        "--disable-component-update --disable-sync --no-first-run --virtual-time-budget=10000 --dump-dom"
-    )
-    command = [browser, *usual.split(), f"--user-data-dir={folder / 'user'}", *flags, path.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
 
 @pytest.mark.slow

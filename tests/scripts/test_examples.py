@@ -14,7 +14,7 @@ import pytest
 from checks import newest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "scripts" / "examples"
-README = EXAMPLES.parent.parent / "README.md"
+PAGE = EXAMPLES.parent.parent / "docs" / "start" / "from_a_log.md"
 
 pytestmark = pytest.mark.needs_imitation
 
@@ -77,9 +77,9 @@ def test_saved_demonstrations_policies_and_rewards_come_back(quick):
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """What the README's commands about logs print, and the folder that they write to."""
+    """What the page's commands about logs print, and the folder that they write to."""
     folder = tmp_path_factory.mktemp("log")
-    first, second = re.findall(r"^rlfd learn ((?:.*\\\n)*.*)$", README.read_text(), flags=re.MULTILINE)
+    first, second = re.findall(r"^rlfd learn ((?:.*\\\n)*.*)$", PAGE.read_text(), flags=re.MULTILINE)
     made = run("make_inventory_log.py", "results/shop", cwd=folder)
     learned, priced = (
         run("../learn_from_log.py", *shlex.split(command.replace("\\\n", " "), comments=True), cwd=folder)
@@ -93,7 +93,7 @@ def rows_of(folder, name):
     return list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
 
 
-def test_the_readmes_log_is_read_and_its_broken_rows_are_counted_by_reason(shop):
+def test_the_pages_log_is_read_and_its_broken_rows_are_counted_by_reason(shop):
     made, learned, _ = shop
     assert "2497 rows" in made
     assert "2,465 of 2,497 rows were used" in learned
@@ -101,14 +101,14 @@ def test_the_readmes_log_is_read_and_its_broken_rows_are_counted_by_reason(shop)
         assert f"{reason} 1 (line" in re.sub(" +", " ", learned)
 
 
-def test_the_apprentice_of_the_readmes_log_is_cheaper_than_the_logged_behaviour(shop):
+def test_the_apprentice_of_the_pages_log_is_cheaper_than_the_logged_behaviour(shop):
     _, learned, _ = shop
     (saving,) = re.findall(r"Acting as below would earn ([\d.]+) more", learned)
-    assert f"Acting as below would earn {saving} more" in re.sub(r"\n> ", " ", README.read_text())
+    assert f"Acting as below would earn {saving} more" in re.sub(r"\n> ", " ", PAGE.read_text())
     assert float(saving) > 0
 
 
-def test_the_report_on_the_readmes_log_is_one_page_that_loads_nothing(shop):
+def test_the_report_on_the_pages_log_is_one_page_that_loads_nothing(shop):
     _, _, folder = shop
     for place in ("learn/log", "prices"):
         page = (folder / place / "report.html").read_text()
@@ -116,7 +116,7 @@ def test_the_report_on_the_readmes_log_is_one_page_that_loads_nothing(shop):
     assert (folder / "learn" / "log" / "path.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_tables_of_the_readmes_log_hold_the_prior_a_policy_and_exact_solutions(shop):
+def test_the_tables_of_the_pages_log_hold_the_prior_a_policy_and_exact_solutions(shop):
     _, _, folder = shop
     prior = {(row["state"], row["action"]): float(row["cost"]) for row in rows_of(folder / "shop", "prior")}
     folder = folder / "learn" / "log"

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+import oracle_study
 import study_experts
 import study_intervals
 
@@ -43,3 +44,14 @@ def test_the_study_of_intervals_prints_a_row_for_each_level_where_something_is_r
         ["| lake", "cloning", "1", "3"],
         ["| lake", "cloning", "10", "3"],
     ]
+
+
+def test_the_study_of_draws_has_a_row_for_each_task_and_method_and_its_certificates_hold(tmp_path, capsys):
+    oracle_study.main(["--calls", "20000", "--tasks", "inventory,lake", "--out", str(tmp_path)])
+    header, rows = read_csv(tmp_path / "oracle.csv")
+    assert {(row[0], row[2]) for row in rows} == {(t, m) for t in ("inventory", "lake") for m in ("model", "smd")}
+    assert all(row[header.index("holds")] == "True" for row in rows)
+    page = (tmp_path / "oracle.md").read_text()
+    assert page in capsys.readouterr().out
+    assert page.count("\n| ") == 1 + 4
+    assert (tmp_path / "oracle.png").is_file()

@@ -37,9 +37,9 @@ def test_the_study_writes_its_table_page_and_figure(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(sys, "argv", [*out, "--logs", "2", "--resamples", "2", "--docs", str(tmp_path)])
     study.main()
     page = (tmp_path / "logs_coverage.md").read_text()
-    assert page.count("| 3 × 52 |") == 2
+    assert page.count("| 3 × 52 |") == len(study.BELIEFS) + 1
     assert (tmp_path / "logs_coverage.png").exists()
-    assert len((tmp_path / "out" / "logs.csv").read_text().splitlines()) == 3
+    assert len((tmp_path / "out" / "logs.csv").read_text().splitlines()) == 1 + 2 * len(study.BELIEFS)
     monkeypatch.setattr(sys, "argv", [*out, "--redraw"])
     study.main()
     assert page.split("|")[10:20] == (tmp_path / "out" / "logs_coverage.md").read_text().split("|")[10:20]

@@ -33,7 +33,7 @@ def test_alpha_is_a_hundredth_with_a_prior_and_zero_without(make, inventory, car
         ({"prior": np.zeros((15, 16))}, ValueError, r"prior has shape \(15, 16\), expected \(136,\).* or \(16, 16\)"),
         ({"prior": lambda s, a: float("nan")}, ValueError, "prior must be finite"),
         ({"prior": "low"}, TypeError, "prior must be an array"),
-        ({"solver": "magic"}, ValueError, "solver must be one of exact, smd; got 'magic'"),
+        ({"solver": "magic"}, ValueError, "solver must be one of exact, smd, sampled; got 'magic'"),
         ({"policy_kind": "best"}, ValueError, "policy_kind must be one of"),
         ({"discounting": "some"}, ValueError, "discounting must be one of"),
         ({"discount": 1.0}, ValueError, "discount must be"),

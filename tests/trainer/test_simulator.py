@@ -7,7 +7,11 @@ from types import SimpleNamespace
 import gymnasium as gym
 import numpy as np
 import pytest
+from oracles import PlacedLake, SteppedLake
 from trainer_data import MARKS, Simulator, trajectory, walks
+
+import rlfd_gym
+from rlfd_gym import TabularMDP, noisy_expert
 
 pytestmark = MARKS
 
@@ -38,13 +42,53 @@ def test_without_tables_what_needs_them_is_refused(make):
     with pytest.raises(ValueError, match='estimator="policy" needs transition tables'):
         make(None, env, estimator="policy")
     trainer = make(None, env, solver=None)
-    assert (trainer.solver, trainer.estimator) == ("smd", "count")
+    assert (trainer.solver, trainer.estimator) == ("sampled", "count")
+    assert make(None, env, solver=None, n_runs=3).solver == "smd"
     with pytest.raises(ValueError, match=r"shuffle=False, or discounting=") as error:  # not what cannot be done here
         trainer.set_demonstrations(SimpleNamespace(obs=[0, 3], acts=[0, 0], next_obs=[1, 4], dones=[False, False]))
     assert "policy" not in str(error.value)
     env.observation_space = gym.spaces.Box(0, 1, (2,))
     with pytest.raises(TypeError, match="observation_space must be Discrete"):
         make(None, env)
+
+
+def test_the_default_without_tables_is_certified_and_better_than_algorithm_1_with_as_many_draws(make, tmp_path, quiet):
+    from rlfd_gym import RLfDTrainer
+
+    env = Simulator()
+    grid = env.grid
+    shown = walks(grid, grid.mdp.policy_of(noisy_expert(grid.mdp, grid.cost, 0.3)), 50)
+    trainer = make(shown, env, prior=grid.cost, alpha=1.0, solver=None, rng=1)
+    trainer.train(30_000)
+    assert trainer.solution.method == "sampled: model"
+    assert 0 < trainer.duality_gap < 0.5
+    assert trainer.solution.stats["calls"] <= 30_000
+    other = make(shown, env, prior=grid.cost, alpha=1.0, rng=1)
+    other.train(15_000, log_interval=0)  # two draws in a step
+    costs = [
+        grid.mdp.expected_cost(grid.mdp.pairs(t.policy.probabilities.numpy()), grid.cost) for t in (trainer, other)
+    ]
+    assert costs[0] < costs[1]
+    trainer.save(tmp_path / "trainer.npz")
+    again = RLfDTrainer.load(tmp_path / "trainer.npz", env, custom_logger=quiet)
+    assert np.isnan(again.duality_gap)
+    np.testing.assert_array_equal(again.policy.probabilities, trainer.policy.probabilities)
+    with pytest.raises(ValueError, match=r"pass rlfd_gym\.simulate"):
+        make(None, grid, solver="sampled")
+
+
+def test_an_environment_that_can_be_put_into_a_state_needs_nothing_else(make):
+    tables = TabularMDP.from_env(gym.make("FrozenLake-v1", is_slippery=False), discount=0.9)
+    expert = tables.optimal(np.where(tables.pair_states == 15, -1.0, 0.0)).policy
+    shown = rlfd_gym.demonstrate(tables, expert, 3, 100, seed=0)
+    trainer = make(shown, PlacedLake(is_slippery=False), discount=0.9, solver=None)
+    trainer.train(20_000)
+    learned = tables.pairs(trainer.policy.probabilities.numpy())
+    shown_pairs = (tables.occupancy_of(expert) > 0) & ~np.isin(tables.pair_states, [5, 7, 11, 12, 15])
+    np.testing.assert_allclose(learned[shown_pairs], 1.0, atol=1e-3)
+    assert trainer.problem.oracle.kind == "set_state"
+    with pytest.raises(TypeError, match="env must be tabular"):  # one that can only be stepped is asked for by name
+        make(None, SteppedLake())
 
 
 def test_without_tables_absorbing_states_are_found_by_drawing():

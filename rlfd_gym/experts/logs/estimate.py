@@ -30,7 +30,7 @@ has the weight (1-γ)γᵗ, as in `rlfd_gym.experts.demonstrations`; only about 
 of an episode count, up to its first gap, and `docs/logs_coverage.md` shows what that costs. An
 episode is cut at a bad row, and at a row that does not begin in the state in which the previous row
 ended; from there it is continued under P̂ and π̂, like a truncated episode. Rows after a cut still
-count for P̂ and π̂.
+count for P̂ and π̂. This is the one estimate that takes memory for each row.
 
 **Bad rows** are left out, counted by reason and listed. A warning says how many there are, and
 above `max_dropped` of all rows an error.
@@ -38,48 +38,42 @@ above `max_dropped` of all rows an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.experts.demonstrations import Demonstrations
-from rlfd_gym.experts.logs.columns import parts
 from rlfd_gym.experts.logs.log import Logged
-from rlfd_gym.experts.logs.rows import Rows
+from rlfd_gym.experts.logs.rows import Part, Rows
 from rlfd_gym.mdp.tables import TabularMDP
 
 UNVISITED = ("infeasible", "self", "uniform")
 EXPERTS = ("policy", "episodes")
 ENDS = ("stay", "continue")
 MANY_EPISODES, MOST_GROUPS = 30, 1000  # from so many episodes on they are resampled; in at most so many groups
-MOST_VALUES = 100_000  # of a logged column: beyond, only means are kept
+MOST_VALUES = 100_000  # of a logged column: beyond, only mean and variance of each transition are kept
+MOST_ENTRIES = 4_000_000  # transitions with a value; beyond, likewise
 
 
-def initial_distribution(
-    rows: Rows, episodes: Demonstrations | None, given: ArrayLike | None
-) -> tuple[FloatArray, str]:
+def initial_distribution(rows: Rows, given: ArrayLike | None) -> tuple[FloatArray, str]:
     """Return ν₀ and where it comes from."""
     n_states = len(rows.state_labels)
     if given is not None:
         return _checks.distribution("initial", given, n_states, "state (the labels of the log)"), "given"
-    if episodes is not None and episodes.lengths is not None:
-        first = episodes.states[episodes.ends - episodes.lengths + 1]
-        return np.bincount(first, minlength=n_states) / len(first), "first states of the episodes"
+    if rows.episodes is not None:
+        return rows.episodes.firsts / rows.episodes.firsts.sum(), "first states of the episodes"
     return rows.left / rows.left.sum(), "uniform over the states that were left"
 
 
 def which_ends(rows: Rows) -> str:
     """Return how states that were never left are to be treated, as the episodes tell."""
-    if rows.order is None or rows.episodes is None:
+    if rows.episodes is None:
         return "stay"
-    order = rows.order[rows.good[rows.order]]
-    last = np.flatnonzero(np.append(np.diff(rows.episodes[order]) != 0, True))
-    ended = ~rows.left[rows.next_states[order[last]]]
-    return "stay" if 2 * ended.sum() > len(last) else "continue"
+    lasts = rows.episodes.lasts
+    return "stay" if 2 * lasts[~rows.left].sum() > lasts.sum() else "continue"
 
 
 def estimate(
@@ -135,53 +129,68 @@ def episode_groups(rows: Rows, mdp: TabularMDP, counts: sp.csr_array) -> sp.csr_
     """
     if rows.episodes is None:
         return None
-    good = rows.good & (rows.episodes >= 0)
-    numbers = np.unique(rows.episodes[good])
-    if len(numbers) < MANY_EPISODES:
+    used = np.flatnonzero(rows.episodes.used)
+    if len(used) < MANY_EPISODES:
         return None
-    group_of = np.zeros(int(numbers[-1]) + 1, dtype=np.int64)
-    group_of[numbers] = np.arange(len(numbers)) % MOST_GROUPS
-    keys = np.repeat(np.arange(mdp.n_pairs), np.diff(counts.indptr)) * mdp.n_states + counts.indices
-    groups = sp.csr_array((min(len(numbers), MOST_GROUPS), counts.nnz))
-    for part in parts(len(good)):
-        some = good[part]
-        episode, s, a, following = (
-            column[part][some].astype(np.int64)
-            for column in (rows.episodes, rows.states, rows.actions, rows.next_states)
-        )
-        places = np.searchsorted(keys, mdp.pair_index(s, a) * mdp.n_states + following)
-        groups = groups + sp.csr_array((np.ones(len(s)), (group_of[episode], places)), shape=groups.shape)
+    group_of = np.zeros(len(rows.episodes.used), dtype=np.int64)
+    group_of[used] = np.arange(len(used)) % MOST_GROUPS
+    groups = sp.csr_array((min(len(used), MOST_GROUPS), counts.nnz))
+    for part, entries in _entries(rows, mdp, counts):
+        places = group_of[part.episodes], entries
+        groups = groups + sp.csr_array((np.ones(len(entries)), places), shape=groups.shape)
     return groups
 
 
-def logged_columns(rows: Rows, mdp: TabularMDP, amounts: Mapping[str, FloatArray]) -> dict[str, Logged]:
-    """Return the columns of numbers by pair and value."""
-    return {name: _logged(name, rows, mdp, numbers) for name, numbers in amounts.items()}
+def logged_columns(rows: Rows, mdp: TabularMDP, counts: sp.csr_array) -> dict[str, Logged]:
+    """Return the columns of numbers by transition and value."""
+    return {name: _logged(name, rows, mdp, counts) for name in rows.amounts}
 
 
-def _logged(name: str, rows: Rows, mdp: TabularMDP, numbers: FloatArray) -> Logged:
-    good: NDArray[np.bool_] = rows.good & np.isfinite(numbers)
-    values = np.unique(numbers[good])
-    exact = len(values) <= MOST_VALUES
-    shape = (mdp.n_pairs, len(values) if exact else mdp.n_pairs)
-    counts, totals = sp.csr_array(shape), np.zeros(mdp.n_pairs)
-    for part in parts(len(good)):
-        some = good[part]
-        if not some.any():
-            continue
-        pairs = mdp.pair_index(rows.states[part][some].astype(np.int64), rows.actions[part][some].astype(np.int64))
-        amounts = numbers[part][some]
-        totals += np.bincount(pairs, weights=amounts, minlength=mdp.n_pairs)
-        places = np.searchsorted(values, amounts) if exact else pairs
-        counts = counts + sp.csr_array((np.ones(len(pairs)), (pairs, places)), shape=shape)
-    if not exact:
-        values = totals / np.maximum(counts.sum(axis=1), 1.0)
-    return Logged(name, values, counts, exact)
+def _logged(name: str, rows: Rows, mdp: TabularMDP, counts: sp.csr_array) -> Logged:
+    values = _values(name, rows)
+    if values is not None:
+        found = sp.csr_array((counts.nnz, len(values)))
+        for part, entries in _entries(rows, mdp, counts):
+            there = np.isfinite(part.amounts[name])
+            places = entries[there], np.searchsorted(values, part.amounts[name][there])
+            found = found + sp.csr_array((np.ones(len(places[0])), places), shape=found.shape)
+            if found.nnz > MOST_ENTRIES:
+                break
+        else:
+            return Logged.of(name, values, sp.csr_array(found), counts, exact=True)
+    n_rows, total, squares = np.zeros((3, counts.nnz))
+    for part, entries in _entries(rows, mdp, counts):
+        there = np.isfinite(part.amounts[name])
+        amounts = part.amounts[name][there]
+        for sums, weights in ((n_rows, None), (total, amounts), (squares, amounts**2)):
+            sums += np.bincount(entries[there], weights=weights, minlength=counts.nnz)
+    means = total / np.maximum(n_rows, 1.0)
+    spread = np.sqrt(np.maximum(squares / np.maximum(n_rows, 1.0) - means**2, 0.0))
+    some = np.flatnonzero(n_rows)
+    half = sp.csr_array((n_rows[some] / 2, (some, some)), shape=(counts.nnz, counts.nnz))
+    both = sp.hstack([half, half], format="csr")
+    return Logged.of(name, np.concatenate([means - spread, means + spread]), sp.csr_array(both), counts, exact=False)
+
+
+def _values(name: str, rows: Rows) -> FloatArray | None:
+    """Return the distinct values of a column of numbers, sorted; `None` if they are too many."""
+    values = np.zeros(0)
+    for part in rows.parts():
+        amounts = part.amounts[name]
+        values = np.union1d(values, amounts[np.isfinite(amounts)])
+        if len(values) > MOST_VALUES:
+            return None
+    return values
+
+
+def _entries(rows: Rows, mdp: TabularMDP, counts: sp.csr_array) -> Iterator[tuple[Part, IntArray]]:
+    """Return the good rows, a part at a time, with the place of each row's transition in `counts`."""
+    keys = np.repeat(np.arange(mdp.n_pairs), np.diff(counts.indptr)) * mdp.n_states + counts.indices
+    for part in rows.parts():
+        yield part, np.searchsorted(keys, mdp.pair_index(part.states, part.actions) * mdp.n_states + part.next_states)
 
 
 def _good_parts(rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:
     """Return state · n_actions + action and the next state of the good rows, a part at a time."""
-    columns = rows.states, rows.actions, rows.next_states
-    for part in parts(len(rows.good)):
-        s, a, following = (column[part][rows.good[part]].astype(np.int64) for column in columns)
-        yield s * len(rows.action_labels) + a, following
+    for part in rows.parts():
+        yield part.states * len(rows.action_labels) + part.actions, part.next_states

@@ -12,7 +12,7 @@ one pair, and the feature is their mean over the rows of the pair,
 
 If what was logged does not depend on state and action, such as the demand, its distribution over
 all rows says more than that over the few rows of one pair: φ(s, a) = Σ_x N(x) f(s, a, x) / N. Such
-a column has to be named `exogenous`.
+a column has to be named `exogenous`. It is also what a pair gets none of whose rows holds the number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import FloatArray
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym._warnings import warn
 from rlfd_gym.experts.logs.faults import listed
 from rlfd_gym.experts.logs.labels import Label
 from rlfd_gym.experts.logs.log import Log
@@ -119,17 +120,28 @@ def _feature(log: Log, name: str, text: str, exogenous: set[str]) -> FloatArray:
     if not logged:
         return _finite(log, name, text, np.broadcast_to(evaluate(name, text, labels), (mdp.n_pairs,)))
     column = log.columns[logged[0]]
+    weights = np.asarray(column.counts.sum(axis=0), dtype=np.float64)
+    if not weights.any():
+        raise ValueError(f"feature {name}={text!r} uses {logged[0]!r}, but no good row holds a number there")
+
+    def over_all_rows(pairs: IntArray) -> FloatArray:
+        here = {what: numbers[pairs, None] for what, numbers in labels.items()} | {logged[0]: column.values[None]}
+        table = np.broadcast_to(evaluate(name, text, here), (len(pairs), len(weights)))
+        return np.asarray(table @ weights / weights.sum(), dtype=np.float64)
+
     if logged[0] in exogenous:
-        weights = np.asarray(column.counts.sum(axis=0), dtype=np.float64)
-        here = {what: numbers[:, None] for what, numbers in labels.items()} | {logged[0]: column.values[None]}
-        table = np.broadcast_to(evaluate(name, text, here), (mdp.n_pairs, len(weights)))
-        return _finite(log, name, text, table @ weights / weights.sum())
+        return _finite(log, name, text, over_all_rows(np.arange(mdp.n_pairs)))
     entries = column.counts.tocoo()
     pairs = entries.row
     here = {what: numbers[pairs] for what, numbers in labels.items()} | {logged[0]: column.values[entries.col]}
     each = np.broadcast_to(evaluate(name, text, here), pairs.shape) * entries.data
     with np.errstate(invalid="ignore"):
         means = np.bincount(pairs, weights=each, minlength=mdp.n_pairs) / column.n_rows
+    without = np.flatnonzero(column.n_rows == 0)
+    means[without] = over_all_rows(without)
+    lacking = int((log.visits[without] > 0).sum())
+    if lacking:
+        warn(f"{lacking} pairs have no row with a number as {logged[0]!r}: those of all rows are taken", UserWarning, 3)
     return _finite(log, name, text, means)
 
 
@@ -150,8 +162,7 @@ def _finite(log: Log, name: str, text: str, values: FloatArray) -> FloatArray:
         state, action = log.pair_labels()[bad[0]]
         raise ValueError(
             f"feature {name}={text!r} has no finite value for {bad.size} pairs, such as ({state!r}, {action!r}): it "
-            "divides by zero, or none of the pair's rows holds the logged number (name it exogenous if it depends on "
-            "neither state nor action)"
+            "divides by zero, or its numbers are too large"
         )
     return np.array(values, dtype=np.float64)
 

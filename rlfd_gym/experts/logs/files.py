@@ -1,7 +1,9 @@
 """Logs in files: CSV in the spelling of any spreadsheet, compressed or not, and parquet.
 
-Files are read in parts of `columns.PART` rows, so that memory holds the codes of the columns that
-were asked for (four bytes a row and column, eight for times and amounts) and never the file.
+Files are read in parts of `columns.PART` rows, and beyond `columns.HELD` rows a temporary file holds
+what was asked for (about a hundred bytes a row on disk at the most). Memory holds a chunk of the rows,
+the distinct values and what is counted. Ten million rows of 10,000 shops take 41 s of the processor, and
+the process 168 MB at its peak, a million rows 171 MB (`python scripts/benchmark.py --only logs`).
 
 A CSV file may have a byte order mark, Excel's first line `sep=;`, and fields separated by commas,
 semicolons, tabs or bars: the header tells. Rows with another number of fields than the header hold
@@ -16,18 +18,16 @@ import gzip
 import os
 import re
 import zlib
-from array import array as growing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from rlfd_gym._files import unguarded
 from rlfd_gym._install import command
 from rlfd_gym.experts.logs import columns
-from rlfd_gym.experts.logs.columns import Builder, Table, check_names
+from rlfd_gym.experts.logs.columns import check_names
+from rlfd_gym.experts.logs.records import Builder, Rawlog
 from rlfd_gym.experts.logs.values import SEPARATORS, Dialect
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet")
@@ -41,12 +41,12 @@ def read_file(
     roles: Mapping[str, str],
     amounts: Sequence[str] = (),
     dialect: Dialect | None = None,
-) -> Table:
+) -> Rawlog:
     """Read the columns `roles[role]` of a file, and the columns `amounts` as numbers."""
     path, spoken = Path(source), dialect or Dialect()
     if _kind_of(path) == ".parquet":
         return _read_parquet(path, roles, amounts, spoken)
-    return _in_text(path, spoken, lambda file: _read_rows(file, path, Builder(roles, amounts), roles, amounts, spoken))
+    return _in_text(path, spoken, lambda file: _read_rows(file, path, roles, amounts, spoken))
 
 
 def names_in_file(source: str | os.PathLike[str], dialect: Dialect | None = None) -> list[str]:
@@ -113,32 +113,30 @@ def _header(file: IO[str], dialect: Dialect) -> tuple[Any, list[str], str, int]:
     return reader, [unguarded(name.strip()) for name in next(reader, [])], separator, int(said is not None)
 
 
-def _read_rows(
-    file: IO[str], path: Path, builder: Builder, roles: Mapping[str, str], amounts: Sequence[str], dialect: Dialect
-) -> Table:
+def _read_rows(file: IO[str], path: Path, roles: Mapping[str, str], amounts: Sequence[str], dialect: Dialect) -> Rawlog:
     """Read rows whose fields are separated as in their header. Empty lines are skipped."""
     reader, header, separator, before = _header(file, dialect)
     check_names(roles, amounts, header, str(path))
+    builder = Builder(roles, amounts, "line")
     places = {name: header.index(name) for name in builder.names}
-    lines, malformed, nothing = growing("i"), growing("i"), [None] * len(header)
+    lines, nothing, last = list[int](), [None] * len(header), 1
     try:
         for rows in _parts(reader, lines):
-            if set(map(len, rows)) != {len(header)}:
-                bad = [k for k, row in enumerate(rows) if len(row) != len(header)]
-                malformed.extend(len(lines) - len(rows) + k for k in bad)
-                for k in bad:
-                    rows[k] = nothing
+            bad = [k for k, row in enumerate(rows) if len(row) != len(header)]
+            for k in bad:
+                rows[k] = nothing
             fields = list(zip(*rows, strict=True))
-            builder.extend({name: fields[place] for name, place in places.items()})
+            numbers = [line + before for line in lines] if before else lines
+            builder.extend({name: fields[place] for name, place in places.items()}, numbers, bad)
+            last = lines[-1]
+            lines.clear()
     except csv.Error as error:  # unless strict, an unclosed quote silently swallows rows
-        last = lines[-1] if lines else 1
+        last = lines[-1] if lines else last
         raise ValueError(f"{path}: the row after line {last} is no CSV, see its quotes: {error}") from None
-    spoken = Dialect(separator, dialect.decimal, dialect.dates, dialect.encoding)
-    numbers = np.array(lines, np.int32) + np.int32(before)
-    return builder.table(numbers, "line", malformed, spoken, _unguarded)
+    return builder.log(Dialect(separator, dialect.decimal, dialect.dates, dialect.encoding), _unguarded)
 
 
-def _parts(reader: Any, lines: growing[int]) -> Iterator[list[list[Any]]]:
+def _parts(reader: Any, lines: list[int]) -> Iterator[list[list[Any]]]:
     """Return the rows that are not empty, a part at a time, and note the line of each."""
 
     def counted() -> Iterator[list[Any]]:
@@ -169,7 +167,7 @@ def _parquet(path: Path) -> Any:
         raise ValueError(f"{path} is damaged or no parquet file: {error}") from None
 
 
-def _read_parquet(path: Path, roles: Mapping[str, str], amounts: Sequence[str], dialect: Dialect) -> Table:
+def _read_parquet(path: Path, roles: Mapping[str, str], amounts: Sequence[str], dialect: Dialect) -> Rawlog:
     """Read the columns of a parquet file, a batch at a time."""
     file = _parquet(path)
     from pyarrow import ArrowException
@@ -181,7 +179,7 @@ def _read_parquet(path: Path, roles: Mapping[str, str], amounts: Sequence[str], 
             builder.extend({name: _values(batch.column(name)) for name in builder.names})
     except ArrowException as error:
         raise ValueError(f"{path} is damaged or no parquet file: {error}") from None
-    return builder.table(dialect=dialect)
+    return builder.log(dialect)
 
 
 def _values(array: Any) -> list[Any]:

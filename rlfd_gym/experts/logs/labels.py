@@ -10,6 +10,8 @@ different: who writes "01" may mean the number 1, or a code that is not the "1" 
 both occur among whole numbers, the columns are refused and both spellings are named. Among texts
 they are two labels, like any two texts.
 
+Numbers above 2⁵³, which floats cannot tell apart, are faults: nobody has 10²⁵ of anything on a shelf.
+
 Texts that differ only in case and blanks, "Empty" and "empty ", may be folded into one label.
 """
 
@@ -28,6 +30,7 @@ from rlfd_gym.experts.logs.columns import Codes, Column, column_of_objects
 Label = int | str
 
 MISSING = "is missing"
+LARGEST = 2**53  # beyond, floats are not exact, and a number is a mistake or a code
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +60,6 @@ class Labelled:
     def negative_rows(self) -> NDArray[np.bool_]:
         """Return which rows have a negative number as their label."""
         return self.column.spread([isinstance(label, int) and label < 0 for label in self.labels], False)
-
-    def labels_in(self, rows: NDArray[np.bool_]) -> set[Label | None]:
-        """Return the labels that occur in the given rows."""
-        seen = np.zeros(len(self.labels), dtype=bool)
-        seen[self.column.codes[rows]] = True
-        return {self.labels[code] for code in np.flatnonzero(seen)}
 
     def numbers(self, places: Mapping[Label | None, int]) -> Codes:
         """Return the place of each row's label; -1 where the row has none."""
@@ -193,6 +190,8 @@ def _judge(
         return None, MISSING
     if numbers and not isinstance(what, int):
         return None, "is no whole number"
+    if numbers and isinstance(what, int) and abs(what) > LARGEST:
+        return None, "is too large a number"
     text = str(value).strip()
     label: Label = what if isinstance(what, int) and numbers else spelling.get(text, text)
     return (label, "") if known is None or label in known else (None, "is not among the labels given")

@@ -19,19 +19,40 @@ from rlfd_gym.mdp.tables import TabularMDP
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Logged(_checks.Locked):
-    """A column of numbers, as how often each value was logged with each pair.
+    """A column of numbers, as how often each value was logged with each transition.
+
+    Of a column with very many values, each transition has two instead, with the mean and the
+    variance of its rows.
 
     Attributes:
         name: the name of the column.
-        values: the distinct values; or, of a column with very many, one mean for each pair.
-        counts: the number of rows with each pair and value, sparse, (n_pairs, number of values).
+        values: the distinct values.
+        by_transition: the number of rows with each entry of `Log.counts` and each value, sparse.
+        counts: the same for each pair, sparse, (n_pairs, number of values).
         exact: whether the values are those of the rows.
+
+    Example:
+        >>> from rlfd_gym import read_log
+        >>> rows = {"state": [0, 0, 1], "action": [0, 0, 0], "next_state": [1, 1, 0]}
+        >>> rows["sold"] = [2, 4, 1]
+        >>> read_log(rows, columns=["sold"], discount=0.9).columns["sold"].means().tolist()
+        [3.0, 1.0]
     """
 
     name: str
     values: FloatArray
+    by_transition: sp.csr_array
     counts: sp.csr_array
     exact: bool = True
+
+    @classmethod
+    def of(
+        cls, name: str, values: FloatArray, by_transition: sp.csr_array, counts: sp.csr_array, exact: bool
+    ) -> Logged:
+        """Return the column from its rows by transition, the entries of `Log.counts`."""
+        n_pairs, n_entries = counts.shape[0], counts.nnz
+        sums = sp.csr_array((np.ones(n_entries), np.arange(n_entries), counts.indptr), shape=(n_pairs, n_entries))
+        return cls(name, values, by_transition, sp.csr_array(sums @ by_transition), exact)
 
     def __post_init__(self) -> None:
         """Lock the arrays."""
@@ -60,13 +81,21 @@ class Log(_checks.Locked):
         state_labels: the log's word for each state.
         action_labels: the log's word for each action.
         report: what the log contained and how it was used.
-        episodes: the episodes up to their cuts, as indices; `None` where the log has none.
+        episodes: the episodes up to their cuts, as indices; `None` where the log has none. Those of
+            a long log stay in a temporary file without a name, and are read when they are used.
         counts: N(s, a, s'), sparse, (n_pairs, n_states).
         groups: for each of up to a thousand groups of episodes, how often each entry of `counts` was
             seen in it, sparse, in the order of `counts.data`; `None` where there are too few
             episodes to resample.
         columns: the columns of numbers that were asked for.
         names: what the log calls its "state", "action", "episode" and "time".
+
+    Example:
+        >>> from rlfd_gym import read_log
+        >>> rows = {"stock": [0, 2, 1], "order": [3, 0, 0], "next": [2, 1, 0]}
+        >>> log = read_log(rows, state="stock", action="order", next_state="next", discount=0.9)
+        >>> log.pair_labels(), log.visits.tolist()
+        ([(0, 3), (1, 0), (2, 0)], [1, 1, 1])
     """
 
     mdp: TabularMDP

@@ -20,13 +20,14 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym._warnings import warn
 from rlfd_gym.experts.demonstrations import Demonstrations, estimate_occupancy, read_demonstrations
 from rlfd_gym.experts.logs import estimate
-from rlfd_gym.experts.logs.columns import Table, column_names, read_table
+from rlfd_gym.experts.logs.cleaning import clean
 from rlfd_gym.experts.logs.estimate import ENDS, EXPERTS, UNVISITED
 from rlfd_gym.experts.logs.faults import told
 from rlfd_gym.experts.logs.labels import Label, given_labels, label_columns
 from rlfd_gym.experts.logs.log import Log
+from rlfd_gym.experts.logs.records import Rawlog, column_names, read_records, read_table
 from rlfd_gym.experts.logs.report import log_report
-from rlfd_gym.experts.logs.rows import Rows, clean, episodes_of
+from rlfd_gym.experts.logs.rows import Rows, episodes_of
 from rlfd_gym.experts.logs.values import Dialect
 from rlfd_gym.mdp.tables import TabularMDP
 
@@ -129,9 +130,9 @@ def read_log(
         for role, name in roles.items()
         if name is not None or role in ("state", "action")
     }
-    table, indices = _read(transitions, named, _checks.items("columns", columns), dialect)
+    records, indices = _read(transitions, named, _checks.items("columns", columns), dialect)
     rows = clean(
-        table,
+        records,
         indices,
         known_states=given_labels("state_labels", state_labels),
         known_actions=given_labels("action_labels", action_labels),
@@ -140,17 +141,17 @@ def read_log(
         fold=fold,
     )
     _judge(rows, share)
-    episodes = None if rows.order is None else episodes_of(rows)
+    episodes = None if rows.episodes is None else episodes_of(rows)
     if episodes is None and expert == "episodes":
         raise ValueError('expert="episodes", but the log has no episodes; name their column, or use "policy"')
 
     # Estimate the model, then the expert in it.
-    start, source = estimate.initial_distribution(rows, episodes, initial)
+    start, source = estimate.initial_distribution(rows, initial)
     last = estimate.which_ends(rows) if ends is None else ends
     mdp, counts = estimate.estimate(rows, discount, start, weight, unvisited, last)
     visits = counts.sum(axis=1).astype(np.int64)
     policy = mdp.policy_of(visits)
-    occupancy, how, carrying = _expert(mdp, policy, episodes, expert, int(rows.good.sum()))
+    occupancy, how, carrying = _expert(mdp, policy, episodes, expert, rows.n_used)
     return Log(
         mdp=mdp,
         expert=occupancy,
@@ -164,7 +165,7 @@ def read_log(
         episodes=episodes,
         counts=counts,
         groups=estimate.episode_groups(rows, mdp, counts),
-        columns=estimate.logged_columns(rows, mdp, table.amounts),
+        columns=estimate.logged_columns(rows, mdp, counts),
         names={role: named[role] for role in named if role != "next_state"},
     )
 
@@ -209,17 +210,20 @@ def read_costs(
 
 def _read(
     transitions: Any, roles: dict[str, str], amounts: Sequence[str], dialect: Dialect | None
-) -> tuple[Table, bool]:
+) -> tuple[Rawlog, bool]:
     """Read any of the supported kinds of log.
 
     Also return whether its columns hold indices rather than labels.
     """
     if isinstance(transitions, (str, os.PathLike, Mapping)) or hasattr(transitions, "columns"):
-        if NEXT_STATE not in roles and (
-            "episode" not in roles or NEXT_STATE in (column_names(transitions, dialect) or ())
-        ):
+        if NEXT_STATE not in roles and NEXT_STATE in (column_names(transitions, dialect) or ()):
             roles = {**roles, NEXT_STATE: NEXT_STATE}
-        return read_table(transitions, roles, amounts, dialect), False
+        elif NEXT_STATE not in roles and "episode" not in roles:
+            raise ValueError(
+                f"next_state={NEXT_STATE!r}: the log has no such column. Name the column of next states by next_state, "
+                "or the column of episodes by episode: the following row of an episode then tells"
+            )
+        return read_records(transitions, roles, amounts, dialect), False
     if "episode" in roles:
         raise ValueError(f"episode={roles['episode']!r} names a column of a table, but transitions are none")
     if amounts:
@@ -234,12 +238,12 @@ def _read(
         arrays = {"state": read.states, "action": read.actions, NEXT_STATE: read.next_states}
         if read.lengths is not None:
             arrays["episode"] = np.repeat(np.arange(len(read.lengths)), read.lengths)
-    return read_table(arrays, {name: name for name in arrays}), True
+    return read_records(arrays, {name: name for name in arrays}), True
 
 
 def _judge(rows: Rows, max_dropped: float) -> None:
     """Warn about bad rows and folded labels; refuse a log with too many bad rows."""
-    n_rows, n_bad = len(rows.good), sum(kind.count for kind in rows.bad)
+    n_rows, n_bad = rows.n_rows, sum(kind.count for kind in rows.bad)
     if n_bad > max_dropped * n_rows:
         raise ValueError(
             f"transitions: {n_bad} of {n_rows} rows are bad, more than max_dropped={max_dropped:g} allows: "

@@ -41,6 +41,13 @@ class LogReport:
         n_carrying: the rows that carried the estimate of the expert: as many rows of equal weight
             would be as exact. All good rows, unless the expert is estimated from episodes.
         notes: how the log was read where there was a choice.
+
+    Example:
+        >>> from rlfd_gym import read_log
+        >>> rows = {"stock": [0, 2, 1], "order": [3, 0, 0], "next": [2, 1, 0]}
+        >>> log = read_log(rows, state="stock", action="order", next_state="next", discount=0.9)
+        >>> log.report.n_rows, log.report.n_used, log.report.n_visited
+        (3, 3, 3)
     """
 
     n_rows: int
@@ -109,10 +116,10 @@ def log_report(
 ) -> LogReport:
     """Count what the log contained, and say how it was used."""
     n_states, n_actions = len(rows.state_labels), len(rows.action_labels)
-    n_visited, n_used = int((visits > 0).sum()), int(rows.good.sum())
+    n_visited, n_used = int((visits > 0).sum()), rows.n_used
     n_possible = n_states * n_actions if rows.feasible is None else len(rows.feasible)
     return LogReport(
-        n_rows=len(rows.good),
+        n_rows=rows.n_rows,
         n_used=n_used,
         bad=rows.bad,
         n_states=n_states,

@@ -38,7 +38,8 @@ SEPARATORS = (",", ";", "\t", "|")
 _CURRENCY = re.compile(r"^(?:[$€£¥₹]|[A-Z]{3}\b|kr\b|Fr\.)|(?:[$€£¥₹]|\b[A-Z]{3}|\bkr|\bFr\.)$")
 _BLANKS = " \u00a0\u2009\u202f'’"
 _DATE = re.compile(r"^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?$")
-_YEAR_FIRST = re.compile(r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})(.*)$")
+_YEAR_FIRST = re.compile(r"^(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})(.*)$")
+_MONTH = re.compile(r"^\d{4}-\d{2}$")
 _NUMBERS = {
     sign: re.compile(
         rf"[+-]?(?:(?:[1-9]\d{{0,2}}(?:{re.escape(group)}\d{{3}})+|[1-9]\d{{0,2}}(?:[{_BLANKS}]\d{{3}})+|\d+)"
@@ -134,7 +135,7 @@ def amount(text: str, decimal: str) -> float:
 
 
 class Readings:
-    """One number for each row of a column, read in two ways until the rows tell which is meant.
+    """Reads one number for each row of a column in two ways, until the rows tell which is meant.
 
     Args:
         name: the name of the column.
@@ -147,54 +148,46 @@ class Readings:
         self.name = name
         self._read = read
         self._known = _Known(read)
-        self._first, self._second = growing("d"), growing("d")  # the second one is empty while both are equal
         self._examples: dict[str, tuple[Any, int]] = {}
 
-    def extend(self, values: Sequence[Any]) -> None:
-        """Read the values of some more rows."""
-        if not len(values):
-            return
+    def extend(self, values: Sequence[Any], numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Return both readings of the values of some more rows, which have these numbers."""
         if len(self._known) > REMEMBERED:
             self._known = _Known(self._read)
         places = np.fromiter(map(self._known.__getitem__, values), np.int64, len(values))
         first, second = np.array(self._known.first)[places], np.array(self._known.second)[places]
-        numbers = np.isnan(first), np.isnan(second)
+        lacking = np.isnan(first), np.isnan(second)
         kinds = {
-            "first": ~numbers[0] & numbers[1],
-            "second": numbers[0] & ~numbers[1],
-            "either": ~numbers[0] & ~numbers[1] & (first != second),
+            "first": ~lacking[0] & lacking[1],
+            "second": lacking[0] & ~lacking[1],
+            "either": ~lacking[0] & ~lacking[1] & (first != second),
         }
         for kind, rows in kinds.items():
             if kind not in self._examples and rows.any():
                 place = int(np.argmax(rows))
-                self._examples[kind] = values[place], len(self._first) + place
+                self._examples[kind] = values[place], numbers[place]
         if "comma" not in self._examples and kinds["either"].any():
             with_comma = [k for k in np.flatnonzero(kinds["either"]).tolist() if "," in str(values[k])]
             if with_comma:
-                self._examples["comma"] = values[with_comma[0]], len(self._first) + with_comma[0]
-        if self._examples and not self._second:
-            self._second.extend(self._first)
-        self._first.frombytes(first.tobytes())
-        if self._examples:
-            self._second.frombytes(second.tobytes())
+                self._examples["comma"] = values[with_comma[0]], numbers[with_comma[0]]
+        return first, second
 
     def settled(
-        self, chosen: str | None, option: str, names: tuple[str, str], where: Callable[[int], str], sure: bool = True
-    ) -> tuple[FloatArray, str]:
-        """Return the numbers, and a note on how they were read, "" if there was no choice.
+        self, chosen: str | None, option: str, names: tuple[str, str], unit: str, sure: bool = True
+    ) -> tuple[int, str]:
+        """Return which reading is meant, 0 or 1, and a note on it, "" if there was no choice.
 
         Args:
             chosen: the user's choice, one of `names`, or `None`.
             option: what the choice is called.
             names: what the two readings are called.
-            where: the name of a row, such as "line 7".
+            unit: what the numbers of rows count, "line" or "row".
             sure: whether every value that can mean two things needs a choice. Otherwise only those
                 with a comma do: "1.500" is read as elsewhere.
         """
-        both = np.array(self._first), np.array(self._second if self._second else self._first)
         if chosen is not None or not self._examples:
-            return both[names.index(chosen or names[0])], ""
-        told = {kind: f"{value!r} ({where(row)})" for kind, (value, row) in self._examples.items()}
+            return names.index(chosen or names[0]), ""
+        told = {kind: f"{value!r} ({unit} {row})" for kind, (value, row) in self._examples.items()}
         if "first" in told and "second" in told:
             raise ValueError(
                 f"{self.name} mixes two spellings: {told['first']} needs {option}={names[0]!r}, {told['second']} "
@@ -204,9 +197,9 @@ class Readings:
             if kind in told:
                 value = told[kind]
                 plain = place == 0 and option == "decimal" and "either" not in told
-                return both[place], "" if plain else f"{self.name}: {option}={names[place]!r}, as in {value}"
+                return place, "" if plain else f"{self.name}: {option}={names[place]!r}, as in {value}"
         if not sure and "comma" not in told:
-            return both[0], ""
+            return 0, ""
         kind = "comma" if "comma" in told else "either"
         first, second = self._read(self._examples[kind][0])
         raise ValueError(
@@ -270,7 +263,7 @@ def both_moments(value: Any) -> tuple[float, float]:
     if found := _YEAR_FIRST.match(what):
         year, month, day, rest = found.groups()
         what = f"{year}-{month:0>2}-{day:0>2}{rest}"
-    return (_iso(what),) * 2
+    return (_iso(f"{what}-01" if _MONTH.match(what) else what),) * 2
 
 
 def _iso(text: str) -> float:

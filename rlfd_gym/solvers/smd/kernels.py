@@ -82,6 +82,8 @@ HINT_FROM = 1 << 14  # pairs from which hints pay; the records of fewer stay in 
 LOG_FLOOR = -700.0  # below, a weight is 0 in the tree (no subnormals)
 Z_RANGE = 1e100
 
+HINTED = (VISITED, VISITED_NEXT, TRIED)  # the columns of draws that `hint_ahead` reads
+
 OK, NOT_FINITE = 0, 1  # status codes
 
 
@@ -105,7 +107,7 @@ def advance(run, tables, step, draws, samples):
         end = min(begin + BLOCK, len(draws))
         draw_ahead(pairs, states, slots, expert, tree, draws[begin:end], samples[begin:end])
         if hint:
-            hint_ahead(pairs, states, slots, tree, levels, draws[begin:end], samples[begin:end], rest)
+            hint_ahead(pairs, states, slots, tree, levels, draws[begin:end], samples[begin:end], rest, HINTED)
         for t in range(begin, end):
             i, e, k = samples[t, ANCHOR], samples[t, EXPERT], samples[t, TRIED]
             next_e, next_k = samples[t, EXPERT_NEXT], samples[t, TRIED_NEXT]

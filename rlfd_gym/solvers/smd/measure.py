@@ -7,7 +7,7 @@ times as long. Tests compare the two.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rlfd_gym.solvers.smd.kernels import OK, advance, read_cost
 from rlfd_gym.solvers.smd.records import INVERSE_Z, PAIR, R_STEPS, STATE, TOTAL
 from rlfd_gym.solvers.smd.simplex import combine
 from rlfd_gym.solvers.smd.tree import tree_total
+
+if TYPE_CHECKING:
+    from rlfd_gym.solvers.smd.runs import Checkpoint
 
 COLUMNS = 5  # what is recorded: the gap, and the changes of c, u, μ and w
 
@@ -43,6 +46,16 @@ def measuring_of(problem: RLfDProblem, every: int) -> Measuring:
     p, n, n_states = problem.mdp.transitions, problem.n_pairs, problem.n_states
     scratch = np.empty(n), np.empty(n_states), np.empty(n_states)
     return Measuring(every, p.data, p.indices, p.indptr, problem.expert, problem.alpha, *scratch)
+
+
+def row_of(problem: RLfDProblem, checkpoint: Checkpoint) -> list[float]:
+    """Return what is recorded of a run of any kind, as `measure` does for those of the paper's variant."""
+    now, last = checkpoint.average, checkpoint.run.iterate()
+    costs = [problem.belief.cost(point.x) for point in (last, now)]
+    pairs = [(costs[0], costs[1]), (last.value, now.value), (last.occupancy, now.occupancy)]
+    pairs += [(last.x, now.x)] if len(now.x) != problem.n_pairs else []
+    changes = [float(np.abs(one - other).sum()) / max(checkpoint.run.steps - 1, 1) for one, other in pairs]
+    return [problem.duality_gap(*now), *changes, 0.0][:COLUMNS]
 
 
 @compiled

@@ -13,7 +13,7 @@ import numpy as np
 from rlfd_gym._compiled import compiled
 from rlfd_gym.solvers.smd.alias import alias_draw
 from rlfd_gym.solvers.smd.intrinsics import FAN, prefetch
-from rlfd_gym.solvers.smd.records import ANCHOR, EXPERT, EXPERT_NEXT, TRIED, TRIED_NEXT, VISITED, VISITED_NEXT
+from rlfd_gym.solvers.smd.records import ANCHOR, EXPERT, EXPERT_NEXT, TRIED, TRIED_NEXT
 from rlfd_gym.solvers.smd.tree import node_draw, tree_total
 
 
@@ -56,33 +56,35 @@ def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
 
 
 @compiled
-def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest):
+def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest, columns):
     """Prefetch what the draws of j in a block will probably lead to.
 
-    The hints are drawn from μ as it is now, level by level of the tree.
+    The hints are drawn from μ as it is now, level by level of the tree. `columns` says where the
+    draws of j, s' and k are.
     """
+    visited, visited_next, tried = columns
     z = tree_total(tree, levels)
     for t in range(len(draws)):
-        samples[t, VISITED] = 0
-        rest[t] = draws[t, VISITED] * z
+        samples[t, visited] = 0
+        rest[t] = draws[t, visited] * z
         for level in range(1, min(4, len(levels))):
-            prefetch(tree, levels[level] + samples[t, TRIED] // FAN ** (level + 1))
+            prefetch(tree, levels[level] + samples[t, tried] // FAN ** (level + 1))
     # From the root down to the pair j.
     for level in range(len(levels) - 1, -1, -1):
         for t in range(len(draws)):
-            pair = np.int64(samples[t, VISITED])
+            pair = np.int64(samples[t, visited])
             child, rest[t] = node_draw(tree, levels[level] + pair, rest[t])
             pair = FAN * pair + child
-            samples[t, VISITED] = pair
+            samples[t, visited] = pair
             if level > 0:
                 prefetch(tree, levels[level - 1] + pair)
             else:
                 prefetch(pairs, pair)
     # Its state, its alias table, and the next state s'.
     for t in range(len(draws)):
-        pair = pairs[samples[t, VISITED]]
-        prefetch(slots, pair.row + int(draws[t, VISITED_NEXT] * pair.row_length))
+        pair = pairs[samples[t, visited]]
+        prefetch(slots, pair.row + int(draws[t, visited_next] * pair.row_length))
         prefetch(states, np.int64(pair.state))
     for t in range(len(draws)):
-        pair = pairs[samples[t, VISITED]]
-        prefetch(states, np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, VISITED_NEXT])))
+        pair = pairs[samples[t, visited]]
+        prefetch(states, np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, visited_next])))

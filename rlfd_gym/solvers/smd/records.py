@@ -85,6 +85,18 @@ class Run(NamedTuple):
         """How many steps the run has made."""
         return int(self.clock[TOTAL])
 
+    def average(self) -> Point:
+        """Return the averages over the steps made so far, without changing the run."""
+        return average_of(self)
+
+    def iterate(self) -> Point:
+        """Return the current iterate, without changing the run."""
+        return iterate_of(self)
+
+    def copy(self) -> Run:
+        """Return a copy that can be continued without changing the original."""
+        return copy_of(self)
+
 
 class Tables(NamedTuple):
     """What all runs on one problem share: alias tables of the transitions and of the expert."""
@@ -106,10 +118,14 @@ class Constants(NamedTuple):
     period: float  # steps between flushes
 
 
+def slots_of(problem: RLfDProblem) -> FloatArray:
+    """Build the alias tables of a problem's transitions."""
+    return row_tables(problem.mdp.transitions).view(np.float64)
+
+
 def tables_of(problem: RLfDProblem) -> Tables:
     """Build the alias tables of a problem."""
-    slots = row_tables(problem.mdp.transitions)
-    return Tables(slots.view(np.float64), distribution_table(problem.expert).view(np.float64))
+    return Tables(slots_of(problem), distribution_table(problem.expert).view(np.float64))
 
 
 def constants_of(problem: Problem, etas: tuple[float, ...]) -> Constants:
@@ -166,7 +182,7 @@ def copy_of(run: Run) -> Run:
     if mixture is not None:
         own = (mixture.log_weight.copy(), mixture.weight.copy(), mixture.weight_sum.copy())
         mixture = Mixture(mixture.basis, mixture.gram, *own)
-    return Run(_aligned_copy(pairs), _aligned_copy(states), _aligned_copy(tree), levels, clock.copy(), mixture, ends)
+    return Run(aligned_copy(pairs), aligned_copy(states), aligned_copy(tree), levels, clock.copy(), mixture, ends)
 
 
 def average_of(run: Run) -> Point:
@@ -187,7 +203,8 @@ def iterate_of(run: Run) -> Point:
     return Point(x.copy(), run.states["x"].copy(), run.weights / run.weights.sum())
 
 
-def _aligned_copy(array: FloatArray) -> FloatArray:
+def aligned_copy(array: FloatArray) -> FloatArray:
+    """Return a copy that begins on a cache line."""
     copy = aligned(array.size, array.dtype).reshape(array.shape)
     copy[...] = array
     return copy

@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.beliefs import Hull
 from rlfd_gym.problem import BlackBoxProblem, Point, Problem, RLfDProblem
 
 if TYPE_CHECKING:
+    from rlfd_gym.solvers.smd.proximal_records import ProximalRun
     from rlfd_gym.solvers.smd.records import Run
+    from rlfd_gym.solvers.smd.stages import Search
 
 CHUNK = 4096  # steps per call of a kernel; their draws stay in the second-level cache
 BATCH_STEPS = 4_000_000  # steps in a batch of runs, about: handing out a batch should cost little
@@ -40,21 +43,52 @@ class Plan:
     """0 for no records."""
     keep: bool
     """Whether the runs are kept, to be continued."""
+    proximal: bool = False
+    """Whether the steps are those of the proximal variant."""
+    staged: bool = False
+    """Whether runs start anew from time to time, so that their own counts of steps do as well."""
+    point: Point | None = None
+    """Where the runs start anew, with their random generators as they are; None to continue them."""
+
+    @property
+    def measures(self) -> bool:
+        """Whether the kernel itself records: that of the paper's variant, for runs that count all steps."""
+        return self.record_every > 0 and not self.proximal and not self.staged
+
+    def until_record(self, checkpoint: Checkpoint) -> int:
+        """Return how many steps a kernel that does not record may make until one is due."""
+        if not self.record_every or self.measures:
+            return self.steps
+        return self.record_every - checkpoint.steps % self.record_every
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Where a run stands: all that is needed to continue it."""
+    """Where a run stands: all that is needed to continue it.
 
-    run: Run
+    Example:
+        >>> from rlfd_gym import solve_smd
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.gridworld(alpha=0.1)
+        >>> checkpoint = solve_smd(problem, n_iterations=1000).state.runs[0]
+        >>> checkpoint.average.occupancy.shape
+        (400,)
+    """
+
+    run: Run | ProximalRun
     generator: np.random.Generator
+    before: int = 0
+    """How many steps were made before the run last started anew."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps were made in all."""
+        return self.before + self.run.steps
 
     @property
     def average(self) -> Point:
-        """The average of the iterates so far."""
-        from rlfd_gym.solvers.smd.records import average_of  # compiled: loaded when needed
-
-        return average_of(self.run)
+        """The average of the iterates since the run last started anew."""
+        return self.run.average()
 
 
 Start = np.random.SeedSequence | Checkpoint
@@ -70,12 +104,26 @@ class SmdState:
         runs: one checkpoint per run; empty if the runs together were too large to be kept.
         last: the last iterate, averaged over the runs.
         fingerprint: what tells the problem from others.
+        variant: of the algorithm, "proximal" or "paper".
+        search: where the choice of step sizes stands; `None` if they are fixed.
+
+    Example:
+        >>> from rlfd_gym import solve_smd
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.gridworld(alpha=0.1)
+        >>> solution = solve_smd(problem, n_iterations=1000)
+        >>> len(solution.state.runs)
+        1
+        >>> solve_smd(problem, n_iterations=1000, initial=solution).n_iterations
+        2000
     """
 
     step_sizes: tuple[float, ...]
     runs: tuple[Checkpoint, ...] = field(repr=False)
     last: Point = field(repr=False)
     fingerprint: tuple[float | str, ...] = field(repr=False)
+    variant: str = "paper"
+    search: Search | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -110,13 +158,11 @@ class Total:
 
     def add_run(self, checkpoint: Checkpoint, records: FloatArray, keep: bool) -> None:
         """Add one run, in place."""
-        from rlfd_gym.solvers.smd.records import iterate_of  # compiled: loaded when needed
-
         run = checkpoint.run
-        average, last = list(checkpoint.average), list(iterate_of(run))
+        average, last = list(checkpoint.average), list(run.iterate())
         runs = (checkpoint,) if keep else ()
-        mixes = run.mixture is not None
-        self.add(Total(1, run.steps, average, last, [records, records[:, 0] ** 2], runs, mixes))
+        mixes = getattr(run, "mixture", None) is not None
+        self.add(Total(1, checkpoint.steps, average, last, [records, records[:, 0] ** 2], runs, mixes))
 
     def mean_average(self) -> Point:
         """Return the mean of the runs' averages."""
@@ -131,6 +177,12 @@ def keeps_runs(problem: Problem, n_runs: int) -> bool:
     """Return whether that many runs are small enough to be kept.
 
     A pair takes 64 bytes and its place in the tree, a state takes 16 bytes.
+
+    Example:
+        >>> from rlfd_gym.problem import examples
+        >>> problem = examples.inventory(alpha=1.0)
+        >>> keeps_runs(problem, 4), keeps_runs(problem, 10**9)
+        (True, False)
     """
     return (74 * problem.n_pairs + 16 * problem.n_states) * n_runs <= RESUME_BYTES
 
@@ -200,44 +252,94 @@ def _run_batch(problem: RLfDProblem, plan: Plan, starts: list[Start], update: Ca
 
     After Ctrl-C the sum has the complete runs, or if there is none, the beginning of the first.
     """
-    from rlfd_gym.solvers.smd import kernels, measure, records
+    from rlfd_gym.solvers.smd import kernels, measure
 
-    tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
-    samples, draws = np.empty((CHUNK, records.DRAWS), np.int32), np.empty((CHUNK, records.DRAWS))
-    every = plan.record_every
-    measuring = measure.measuring_of(problem, every) if every else None
+    advance, n_draws = _kernel(problem, plan)
+    draws, every = np.empty((CHUNK, n_draws)), plan.record_every
     total = Total()
     for start in starts:
-        checkpoint = begin(problem, start, generator_of(start), plan.uniform_start)
-        run, before = checkpoint.run, checkpoint.run.steps
-        rows = np.empty((plan.steps // every + 1 if every else 0, measure.COLUMNS))
+        checkpoint = _begin(problem, start, plan)
+        before = checkpoint.steps
+        rows = np.full((plan.steps // every + 1 if every else 0, measure.COLUMNS), np.nan)
         # CHUNK steps at a time, with their records. The kernel counts them: Ctrl-C may come at any
         # time.
         try:
-            while (done := run.steps - before) < plan.steps:
-                block = draws[: min(CHUNK, plan.steps - done)]
+            while (done := checkpoint.steps - before) < plan.steps:
+                block = draws[: min(CHUNK, plan.steps - done, plan.until_record(checkpoint))]
                 checkpoint.generator.random(out=block)
-                if measuring is None:
-                    status = kernels.advance(run, tables, step, block, samples)
-                else:
-                    own = rows[run.steps // every - before // every :]
-                    status = measure.advance_and_measure(run, tables, step, block, samples, measuring, own)
-                if status != kernels.OK:
+                recorded = checkpoint.steps // every - before // every if every else 0
+                if advance(checkpoint.run, block, rows[recorded:]) != kernels.OK:
                     raise FloatingPointError(
                         f"step_size: the iterates are no longer finite after {done} steps of sizes {plan.etas}"
                     )
+                _record(problem, plan, checkpoint, before, rows)
                 update(len(block))
         except KeyboardInterrupt:
             total.finished = False
+            _record(problem, plan, checkpoint, before, rows)
         # Keep the run if it is complete, or if there is nothing else.
-        done = run.steps - before
+        done = checkpoint.steps - before
         if done == plan.steps or (done > 0 and not total.n_runs):
-            recorded = run.steps // every - before // every if every else 0
+            recorded = checkpoint.steps // every - before // every if every else 0
             total.add_run(checkpoint, rows[:recorded], plan.keep)
             total.partial = done < plan.steps
         if not total.finished:
             break
     return total
+
+
+def _kernel(problem: RLfDProblem, plan: Plan) -> tuple[Callable[[Any, FloatArray, FloatArray], int], int]:
+    """Return a function that makes steps of a run, and how many uniforms a step takes.
+
+    It records them as well if that is compiled.
+    """
+    from rlfd_gym.solvers.smd import kernels, measure, proximal, proximal_records, records
+
+    n_draws = proximal_records.DRAWS if plan.proximal else records.DRAWS
+    samples = np.empty((CHUNK, n_draws), np.int32)
+    if plan.proximal:
+        slots = records.slots_of(problem)
+        return lambda run, draws, rows: proximal.advance(run, slots, draws, samples), n_draws
+    tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
+    if not plan.measures:
+        return lambda run, draws, rows: kernels.advance(run, tables, step, draws, samples), n_draws
+    every = measure.measuring_of(problem, plan.record_every)
+    return lambda run, draws, rows: measure.advance_and_measure(run, tables, step, draws, samples, every, rows), n_draws
+
+
+def _record(problem: RLfDProblem, plan: Plan, checkpoint: Checkpoint, before: int, rows: FloatArray) -> None:
+    """Write the row of `rows` that is due, unless the kernel has."""
+    from rlfd_gym.solvers.smd import measure
+
+    every = plan.record_every
+    if every and not plan.measures and checkpoint.steps > before and checkpoint.steps % every == 0:
+        rows[checkpoint.steps // every - before // every - 1] = measure.row_of(problem, checkpoint)
+
+
+def _begin(problem: RLfDProblem, start: Start, plan: Plan) -> Checkpoint:
+    """Begin a run, or continue a copy of it, as planned."""
+    generator = generator_of(start)
+    if not plan.proximal and plan.point is None:
+        return begin(problem, start, generator, plan.uniform_start)
+    from rlfd_gym.solvers.smd import proximal_records, records
+
+    point, before = middle(problem) if plan.point is None else plan.point, 0
+    if isinstance(start, Checkpoint):
+        before = start.steps
+    if not plan.proximal:
+        return Checkpoint(records.start(problem, point), generator, before)
+    step = proximal_records.step_of(problem, plan.etas)
+    if plan.point is None and isinstance(start, Checkpoint) and isinstance(start.run, proximal_records.ProximalRun):
+        return Checkpoint(start.run.with_step(step), generator, start.before)
+    run = proximal_records.start(problem, point, step, problem.expert, problem.mdp.flow(problem.expert))
+    return Checkpoint(run, generator, before)
+
+
+def middle(problem: Problem) -> Point:
+    """Return where runs of the proximal variant start: see `rlfd_gym.problem.theorem`."""
+    belief: Any = problem.belief
+    x = belief.nearest(belief.prior) if not isinstance(belief, Hull) else belief.start(np.random.default_rng(0), True)
+    return Point(x, np.zeros(problem.n_states), np.full(problem.n_pairs, 1.0 / problem.n_pairs))
 
 
 def generator_of(start: Start) -> np.random.Generator:
@@ -256,5 +358,5 @@ def begin(
     from rlfd_gym.solvers.smd import records
 
     if isinstance(start, Checkpoint):
-        return Checkpoint(records.copy_of(start.run), generator)
+        return Checkpoint(start.run.copy(), generator, start.before)
     return Checkpoint(records.start(problem, problem.start(generator, uniform)), generator)

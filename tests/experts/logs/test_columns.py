@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import sys
 import time
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from small_logs import EPISODES, HEADER, NAMES, early_ends
 
 from rlfd_gym import read_log
 from rlfd_gym.experts.logs import columns
-from rlfd_gym.experts.logs.columns import read_table
+from rlfd_gym.experts.logs.records import read_table
 from rlfd_gym.experts.logs.values import meaning
 
 
@@ -128,21 +127,6 @@ def test_a_log_that_is_read_in_parts_is_the_same_log(tmp_path, monkeypatch, kind
         assert (getattr(parts, name) == getattr(whole, name)).all()
     assert (parts.mdp.transitions != whole.mdp.transitions).nnz == 0
     assert (parts.episodes.states == whole.episodes.states).all()
-
-
-def test_a_row_of_a_log_takes_few_bytes(csv, monkeypatch):
-    n_rows = 50_000
-    monkeypatch.setattr(columns, "PART", 1_000)
-    path = csv("".join(f"{t},{t // 500},{t % 9},{t % 4},{(t + 1) % 9}\n" for t in range(n_rows)))
-    tracemalloc.start()
-    try:
-        read_log(path, discount=0.99, **NAMES, **EPISODES)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert (
-        peak / n_rows < 100
-    )  # codes take 4 bytes, moments and what is kept of an episode 8, what is sorted twice that
 
 
 @pytest.mark.slow

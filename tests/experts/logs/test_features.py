@@ -93,3 +93,29 @@ def test_many_distinct_values_keep_their_means(monkeypatch):
     log = read_log(ROWS, discount=0.9, columns=["demand"], **NAMES)
     assert not log.column("demand").exact
     assert log.mean("demand").tolist() == [1.5, 4, 1]
+
+
+def test_a_pair_without_the_number_has_that_of_all_rows_with_a_warning_unless_it_was_never_seen():
+    rows = {"s": [0, 0, 1, 1], "a": [0, 0, 0, 1], "next": [1, 1, 0, 2], "sold": [1.0, 3.0, np.nan, 5.0]}
+    log = read_log(rows, discount=0.9, state="s", action="a", next_state="next", columns=["sold"])
+    assert log.pair_labels() == [(0, 0), (1, 0), (1, 1), (2, 0)]  # state 2 was never left
+    with pytest.warns(UserWarning, match="1 pairs have no row with a number as 'sold'"):
+        found = log_features(log, {"sell": "10 * s + sold"})
+    assert found[:, 0].tolist() == [2, 13, 15, 23]
+    rows["sold"] = [np.nan] * 4
+    log = read_log(rows, discount=0.9, state="s", action="a", next_state="next", columns=["sold"])
+    with pytest.raises(ValueError, match="no good row holds a number"):
+        log_features(log, {"sell": "sold"})
+
+
+def test_many_distinct_values_keep_their_variance(monkeypatch):
+    monkeypatch.setattr("rlfd_gym.experts.logs.estimate.MOST_VALUES", 3)
+    paid = np.random.default_rng(0).normal(5.0, 2.0, size=50)
+    log = read_log({"s": [0] * 50, "a": [0] * 50, "next_state": [0] * 50, "paid": paid}, discount=0.9, state="s",
+                   action="a", columns=["paid"])  # fmt: skip
+    column = log.column("paid")
+    weights = np.asarray(column.counts.sum(axis=0))
+    assert not column.exact
+    assert weights.sum() == 50
+    assert weights @ column.values / 50 == pytest.approx(paid.mean())
+    assert weights @ (column.values - paid.mean()) ** 2 / 50 == pytest.approx(paid.var())

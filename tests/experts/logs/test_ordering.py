@@ -81,7 +81,9 @@ def test_steps_that_differ_have_no_gaps_and_the_report_says_so():
 
 
 def test_without_episodes_the_column_of_next_states_is_asked_for():
-    with pytest.raises(ValueError, match=r"next_state='next_state': the table has no such column"):
+    with pytest.raises(
+        ValueError, match=r"next_state='next_state': the log has no such column.*column of episodes by episode"
+    ):
         read_log({"stock": [0, 1], "order": [0, 0]}, discount=0.9, state="stock", action="order")
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from small_logs import EPISODES, NAMES, bad_rows, early_ends, told
 
 from rlfd_gym import read_log
-from rlfd_gym.experts.logs.columns import read_table
 from rlfd_gym.experts.logs.faults import Faults
+from rlfd_gym.experts.logs.records import read_table
 from rlfd_gym.experts.logs.rows import FREE_INDICES, _all_indices
 
 
@@ -63,6 +63,16 @@ def test_numbers_too_long_for_a_float_make_a_row_bad(csv):
         "stock is no whole number": (1, (4,)),
         "day is missing or neither a number nor a date": (1, (3,)),
     }
+
+
+@bad_rows
+@pytest.mark.parametrize("large", [10**25, -(2**53) - 1, "1e25"])
+def test_a_number_that_no_shelf_can_hold_is_a_fault_and_not_a_state(csv, large):
+    log = read_log(csv(f"1,a,0,1,1\n2,a,1,0,{large}\n3,a,{2**53},0,0\n"), discount=0.9, **NAMES, max_dropped=0.5)
+    assert told(log) == {"next_stock is too large a number": (1, (3,))}
+    assert log.report.bad[0].values == (repr(str(large)),)
+    assert "put a letter before them" in log.report.bad[0].mend
+    assert log.state_labels == (0, 1, 2**53)
 
 
 @bad_rows

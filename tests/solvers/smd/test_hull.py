@@ -34,14 +34,14 @@ def test_the_answer_on_the_inventorys_hull_is_feasible_certified_and_brackets_th
     hull = HullProblem(problem, basis)
     point = (solution.mixture, solution.value, solution.occupancy)
     assert (solution.upper, solution.lower) == hull.bounds(*point)
-    assert solution.lower <= hull_optimum(hull)[0] <= solution.upper
-    assert solution.duality_gap < 0.4  # 0.2 measured; the theorem promises 2.2
+    assert solution.lower - 1e-12 <= hull_optimum(hull)[0] <= solution.upper + 1e-12
+    assert solution.duality_gap < 0.1  # the theorem promises 2.2
     assert solution.method == "smd-hull"
 
 
 def test_the_expected_gap_on_a_hull_is_what_the_theorem_promises():
     hull = hull_of(make_problem(0, n_states=2, n_actions=2, discount=0.5), 3)
-    gaps = [solve_smd(hull, epsilon=0.3, seed=seed).duality_gap for seed in range(10)]
+    gaps = [solve_smd(hull, epsilon=0.3, seed=seed, repair=False).duality_gap for seed in range(10)]
     assert np.mean(gaps) <= 0.3
     solution = solve_smd(hull, epsilon=0.3)
     assert solution.n_iterations == hull.iterations(0.3)
@@ -81,7 +81,7 @@ def test_a_continued_solve_on_a_hull_equals_one_that_never_stopped(inventory):
 
 def test_a_hull_of_a_single_column_leaves_nothing_to_choose():
     problem = make_problem(7, 3, 2)
-    solution = solve_smd_hull(problem, basis=problem.prior[:, None], n_iterations=50_000)
+    solution = solve_smd_hull(problem, basis=problem.prior[:, None], n_iterations=50_000, variant="paper")
     assert solution.mixture.tolist() == [1.0]
     np.testing.assert_array_equal(solution.cost, problem.prior)
     assert solution.stats["step_sizes"][0] == 0

@@ -96,7 +96,7 @@ def test_an_interrupt_before_the_first_step_is_raised(problem, monkeypatch):
 
     monkeypatch.setattr(kernels, "advance", pressed)
     with pytest.raises(KeyboardInterrupt, match="interrupted before the first step"):
-        solve_smd(problem, n_iterations=10, step_size=1e-2)
+        solve_smd(problem, n_iterations=10, step_size=1e-2, variant="paper")
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_a_real_ctrl_c_wherever_it_lands_leaves_a_true_average(
     solution = solve_smd(problem, n_iterations=50_000_000, **arguments)
     monkeypatch.undo()
     assert not solution.finished
-    assert solution.n_iterations > 1000
+    assert solution.n_iterations >= 1000
     assert_same(solution, solve_smd(problem, n_iterations=solution.n_iterations, **arguments))
 
 

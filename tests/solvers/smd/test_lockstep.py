@@ -42,7 +42,7 @@ def test_one_batched_call_a_step_serves_all_runs(env):
 def test_runs_on_a_simulator_agree_with_runs_on_the_model_in_distribution(env, alpha):
     # The same estimators with other random numbers: means over many runs agree within their standard errors.
     box, model = black_box(env, n=60_000, alpha=alpha)
-    arguments = {"n_iterations": 400, "step_size": 2e-2, "n_runs": 300}
+    arguments = {"n_iterations": 400, "step_size": 2e-2, "n_runs": 300, "variant": "paper"}
     runs = [solve_smd(problem, seed=seed, **arguments).state.runs for seed, problem in enumerate((box, model))]
     black, white = (np.array([np.concatenate(state.average) for state in states]) for states in runs)
     error = np.sqrt((black.var(axis=0) + white.var(axis=0)) / 300)

@@ -21,7 +21,7 @@ def problem():
 
 
 def test_several_runs_are_the_mean_of_their_single_runs(problem):
-    together = solve_smd(problem, n_iterations=3000, step_size=1e-2, n_runs=4, seed=5)
+    together = solve_smd(problem, n_iterations=3000, step_size=1e-2, n_runs=4, seed=5, variant="paper")
     children = [np.random.SeedSequence(5, spawn_key=(i,)) for i in range(4)]
     apart = []
     for child in children:
@@ -127,13 +127,13 @@ def test_large_solutions_do_not_keep_their_runs(problem, monkeypatch):
         solve_smd(problem, n_iterations=100, initial=solution)
 
 
-def test_a_solve_is_continued_with_the_same_penalty_only_and_takes_no_weights():
+def test_a_solve_is_continued_with_the_same_penalty_only_and_the_papers_takes_no_weights():
     problem = make_problem(0, regulariser="l1")
     begun = solve_smd(problem, 1000)
     assert solve_smd(problem, 1000, initial=begun).n_iterations == 2000
     with pytest.raises(ValueError, match="initial must be a solution of the same problem"):
         solve_smd(make_problem(0, regulariser="l2"), 1000, initial=begun)
     weighted = sparse(problem, weights=np.ones(problem.n_pairs))
-    for attempt in (lambda: solve_smd(weighted, step_size=0.01), lambda: weighted.iterations(0.1)):
+    for attempt in (lambda: solve_smd(weighted, step_size=0.01, variant="paper"), lambda: weighted.iterations(0.1)):
         with pytest.raises(ValueError, match="weights: Algorithm 1 and its theorem take none; use solve_exact"):
             attempt()
