@@ -15,6 +15,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from rlfd_gym.report import run_script
+
 LOADED = {"script": "src", "img": "src", "source": "src", "iframe": "src"}
 LOADING_LINKS = {"stylesheet", "icon", "preload", "manifest"}
 
@@ -84,4 +86,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -14,7 +14,7 @@ from small_logs import written
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--state", "stok"], "state='stok': .* did you mean 'stock'?"),
+        (["--state", "stok"], "--state stok: .* did you mean 'stock'?"),
         (["--state", "stock", "--alpha", "regret"], "did you mean 'regret-budget'"),
         (["--state", "stock", "--alpha", "discrepancy"], "needs noise"),
         (["--state", "stock", "--range", "5", "5"], "low must be below high"),
@@ -42,9 +42,7 @@ def test_a_prior_that_lists_other_actions_than_the_log_stops_and_says_what_to_do
     prior = written(tmp_path, PRIOR, header="state,action,cost\n", name="prior.csv")
     log = written(tmp_path, WEEKS)
     out = ["--prior", str(prior), "--out", str(tmp_path / "out"), "--resamples", "0"]
-    message = (
-        r"20 of 80 rows are bad, more than max_dropped=0\.05 allows: order is not among the labels given, 20 .*'9'.*add"
-    )
+    message = r"20 of 80 rows are bad, more than --max-dropped 0\.05 allows: order is not among the labels given, 20 .*'9'.*add"
     assert learn_from_log.main([str(log), *COLUMNS, *out]) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "out").exists()
