@@ -42,7 +42,8 @@ def test_a_prior_that_lists_other_actions_than_the_log_stops_and_says_what_to_do
     prior = written(tmp_path, PRIOR, header="state,action,cost\n", name="prior.csv")
     log = written(tmp_path, WEEKS)
     out = ["--prior", str(prior), "--out", str(tmp_path / "out"), "--resamples", "0"]
-    message = r"20 of 80 rows are bad, more than --max-dropped 0\.05 allows: order is not among the labels given, 20 .*'9'.*add"
+    bad = r"20 of 80 rows are bad, more than --max-dropped 0\.05 allows: "
+    message = bad + "order is not among the labels given, 20 .*'9'.*add"
     assert learn_from_log.main([str(log), *COLUMNS, *out]) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "out").exists()
