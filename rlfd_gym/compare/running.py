@@ -96,7 +96,7 @@ def _in_processes(calls: Sequence[Call], jobs: int) -> Iterator[Row | Lost]:
 def _packed(calls: Sequence[Call]) -> Iterator[tuple[bytes, bytes, Cell, int, int]]:
     """Yield the calls with their tasks and methods packed, each of these once."""
     packed = cache(lambda function: bytes(dumps(function)))
-    return ((packed(task), packed(method), *rest) for task, method, *rest in calls)
+    return ((packed(task), packed(method), cell, iterations, runs) for task, method, cell, iterations, runs in calls)
 
 
 def _run_packed(task: bytes, method: bytes, cell: Cell, iterations: int, runs: int) -> Row:
