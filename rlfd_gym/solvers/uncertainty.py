@@ -15,6 +15,9 @@ a narrow interval around the prior. Each resample's policy is judged on the demo
 learned from, so the improvements are optimistic, as `Solution.guarantee` is; a statement that holds
 with a probability needs two halves (`trainer.guarantee`, `rlfd_gym.guarantee`).
 
+A log is resampled as a whole: the tables are estimated from it too, so every draw has tables of its
+own, see `rlfd_gym.experts.logs.drawing`. (`rlfd_gym.decide` corrects the savings for optimism as well.)
+
 `resampled` is the bootstrap itself, for anything that can be learned again from episodes.
 """
 
@@ -31,6 +34,8 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._warnings import collected_warnings
 from rlfd_gym.experts.demonstrations import ESTIMATORS, Demonstrations, estimate_occupancy, read_demonstrations
+from rlfd_gym.experts.logs import Log
+from rlfd_gym.experts.logs.drawing import Draw, draws
 from rlfd_gym.mdp.reading import mode_of
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
@@ -89,7 +94,7 @@ class Uncertainty:
         improvement: the improvement on the expert under the learned cost, per step.
         confidence: the confidence of all intervals, each by itself.
         n_resamples: how many resamples were drawn.
-        n_trajectories: how many trajectories there are.
+        n_trajectories: how many trajectories there are; 0 for a log without episodes.
     """
 
     solution: Solution
@@ -114,7 +119,8 @@ class Uncertainty:
     def __str__(self) -> str:
         """Return what was found in two sentences."""
         low, high = self.guaranteed.low, self.guaranteed.high
-        seen = f"{self.n_resamples} resamples of {self.n_trajectories} trajectories"
+        many = f"{self.n_trajectories} trajectories" if self.n_trajectories else "the log"
+        seen = f"{self.n_resamples} resamples of {many}"
         reached = self.mdp.sum_by_state(self.mdp.occupancy_of(self.solution.policy))
         return (
             f"Guaranteed improvement {self.guaranteed.estimate:.4g}, {low:.4g} to {high:.4g} in {self.confidence:.0%} "
@@ -140,8 +146,8 @@ def uncertainty(
         source: a trainer with tables that has trajectories, or an `RLfDProblem`, of which the
             tables and the belief are used. Every resample is solved exactly, with the α of the
             problem.
-        demonstrations: with a problem, at least two trajectories. The expert is estimated from
-            them, whatever the problem's own expert is.
+        demonstrations: with a problem, at least two trajectories, or the `Log` that the problem's
+            tables are of. The expert is estimated from them, whatever the problem's own expert is.
         estimator: as for `occupancy_from_demonstrations`; by default that of the trainer, or
             "policy".
         confidence: the confidence of the intervals.
@@ -159,9 +165,13 @@ def uncertainty(
         >>> bool((found.cost_low <= found.cost_high).all()), found.chosen.shape
         (True, (136,))
     """
+    eta = 1.0 - _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
+    if isinstance(demonstrations, Log):
+        if estimator is not None:
+            raise TypeError("estimator does not apply to a log, whose expert is the policy of its rows")
+        return _of_log(source, demonstrations, eta, _plan(n_resamples, n_jobs, progress_bar), seed)
     problem, shown, how = _question(source, demonstrations, estimator)
     mdp, belief = problem.mdp, problem.belief
-    eta = 1.0 - _checks.number("confidence", confidence, 0.0, 1.0, open_ends=True)
     assert shown.lengths is not None
     number = len(shown.lengths)
 
@@ -198,18 +208,51 @@ def resampled(
         n_jobs: how many processes to use; -1 means all cores.
         progress_bar: whether to show one, if it takes more than two seconds.
     """
-    count = _checks.integer("n_resamples", n_resamples, 1, _checks.MOST_TIMES)
+    plan = _plan(n_resamples, n_jobs, progress_bar)
+    episodes = _checks.generator("seed", seed).integers(n_episodes, size=(plan.number, n_episodes))
+    yield from _each(learn, iter(episodes), plan)
+
+
+class _Plan(NamedTuple):
+    """How many resamples are learned from, in how many processes, and whether a bar is shown."""
+
+    number: int
+    jobs: int
+    bar: bool
+
+
+def _plan(n_resamples: int, n_jobs: int, progress_bar: bool) -> _Plan:
+    number = _checks.integer("n_resamples", n_resamples, 1, _checks.MOST_TIMES)
     jobs = _checks.integer("n_jobs", n_jobs, -(2**31))
     if jobs == 0:
         raise ValueError("n_jobs must not be 0; -1 means all cores")
-    _checks.flag("progress_bar", progress_bar)
-    draws = _checks.generator("seed", seed).integers(n_episodes, size=(count, n_episodes))
-    parts = Parallel(n_jobs=min(jobs, n_resamples), return_as="generator")(
-        delayed(_quietly)(learn, which) for which in draws
-    )
+    return _Plan(number, min(jobs, number), _checks.flag("progress_bar", progress_bar))
+
+
+def _each(learn: Callable[[Any], Learned], resamples: Iterator[Any], plan: _Plan) -> Iterator[Learned]:
+    """Yield what is learned from each resample."""
     from tqdm.auto import tqdm
 
-    yield from tqdm(parts, total=count, desc="resamples", delay=PATIENCE, disable=None if progress_bar else True)
+    parts = Parallel(n_jobs=plan.jobs, return_as="generator")(delayed(_quietly)(learn, one) for one in resamples)
+    yield from tqdm(parts, total=plan.number, desc="resamples", delay=PATIENCE, disable=None if plan.bar else True)
+
+
+def _of_log(problem: Any, log: Log, eta: float, plan: _Plan, seed: int) -> Uncertainty:
+    """Return how sure what is learned from a log is, with tables and expert drawn anew."""
+    _checks.instance("source, with a log,", problem, RLfDProblem)
+    if problem.mdp is not log.mdp:
+        raise ValueError("source must be a problem on the tables of the log: RLfDProblem(log.mdp, log.expert, ...)")
+    belief = problem.belief
+
+    def learn(draw: Draw) -> Learned:
+        return _learned(RLfDProblem(draw.mdp, draw.mdp.occupancy_of(draw.policy), belief=belief))
+
+    whole = RLfDProblem(log.mdp, log.expert, belief=belief)
+    with collected_warnings():
+        solution = solve_exact(whole)
+    drawn = list(_each(learn, draws(log, plan.number, _checks.generator("seed", seed)), plan))
+    number = 0 if log.report.n_episodes is None else log.report.n_episodes
+    return summarise(solution, log.mdp, read_solution(whole, solution), drawn, eta, number)
 
 
 def read_solution(problem: RLfDProblem, solution: Solution) -> Learned:
@@ -250,9 +293,9 @@ def _learned(problem: RLfDProblem) -> Learned:
     return read_solution(problem, solve_exact(problem))
 
 
-def _quietly(learn: Callable[[IntArray], Learned], which: IntArray) -> Learned:
+def _quietly(learn: Callable[[Any], Learned], resample: Any) -> Learned:
     with collected_warnings():  # the point estimate warns already
-        return learn(which)
+        return learn(resample)
 
 
 def _question(

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from strategies import make_mdp, random_cost, random_policy
 
-from rlfd_gym import RLfDProblem, demonstrate, guarantee, solve_exact, uncertainty
+from rlfd_gym import RLfDProblem, demonstrate, guarantee, read_log, solve_exact, uncertainty
 from rlfd_gym.beliefs import Prices
+from rlfd_gym.experts.logs.drawing import draws
 from rlfd_gym.solvers.uncertainty import Learned, resampled
 
 MDP = make_mdp(21, n_states=4, n_actions=2, discount=0.7)
@@ -125,3 +126,48 @@ def test_a_trainer_is_asked_for_its_own_demonstrations():
     trainer.set_demonstrations(problem.expert)
     with pytest.raises(ValueError, match="it has an occupancy"):
         uncertainty(trainer)
+
+
+def logged(number, seed=0):
+    walks = shown(number, seed)
+    rows = [(k, t, w.obs[t], w.acts[t], w.obs[t + 1]) for k, w in enumerate(walks) for t in range(len(w.acts))]
+    names = ("episode", "time", "state", "action", "next_state")
+    table = {name: [int(row[i]) for row in rows] for i, name in enumerate(names)}
+    return read_log(table, discount=0.7, episode="episode", time="time")
+
+
+@pytest.mark.parametrize("number", [5, 60])  # rows are resampled, and whole episodes
+def test_a_log_is_learned_from_again_with_tables_of_its_own(number):
+    log = logged(number)
+    prior = np.random.default_rng(0).uniform(-1, 1, log.mdp.n_pairs)
+    problem = RLfDProblem(log.mdp, log.expert, prior, 0.1)
+    found = uncertainty(problem, log, n_resamples=12, confidence=0.8, seed=3, **QUIET)
+    costs, chosen = [], []
+    for draw in draws(log, 12, np.random.default_rng(3)):
+        again = solve_exact(RLfDProblem(draw.mdp, draw.mdp.occupancy_of(draw.policy), prior, 0.1))
+        costs.append(again.cost)
+        chosen.append(again.read(draw.mdp, "mode"))
+    np.testing.assert_allclose([found.cost_low, found.cost_high], np.quantile(costs, [0.1, 0.9], axis=0), atol=1e-9)
+    np.testing.assert_allclose(found.chosen, np.mean(chosen, axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.solution.cost, solve_exact(problem).cost, atol=1e-9)
+    two = uncertainty(problem, log, n_resamples=12, confidence=0.8, seed=3, n_jobs=2, **QUIET)
+    np.testing.assert_array_equal(found.cost_low, two.cost_low)
+    assert f"resamples of {number} trajectories" in str(found)
+
+
+def test_more_rows_of_a_log_make_surer():
+    wide = []
+    for number in (40, 640):
+        log = logged(number)
+        problem = RLfDProblem(log.mdp, log.expert, np.linspace(-1, 1, log.mdp.n_pairs), 0.1)
+        found = uncertainty(problem, log, n_resamples=30, **QUIET)
+        wide.append(float(np.mean(found.cost_high - found.cost_low)))
+    assert wide[1] < wide[0] / 2  # a quarter, were it linear
+
+
+def test_a_log_needs_a_problem_on_its_tables_and_no_estimator():
+    log = logged(5)
+    with pytest.raises(ValueError, match="source must be a problem on the tables of the log"):
+        uncertainty(PROBLEM, log)
+    with pytest.raises(TypeError, match="estimator does not apply to a log"):
+        uncertainty(RLfDProblem(log.mdp, log.expert), log, estimator="policy")
