@@ -36,7 +36,7 @@ GAP = 1e-6  # the duality gap that the programs promise, for a value up to one
 PERCENT = 0.01  # the duality gap that the matrix-free methods promise, as a share of what can change
 
 SHARE = 1e-4  # of the range of the value, which no promise exceeds where the value is nearly 0
-ROUNDING = 1e-9  # for a value up to one: near the tolerances of PIQP and HiGHS, below which no gap is asked for
+ROUNDING = 2e-8  # for a value up to one: the tolerances of PIQP and HiGHS, below which no gap is asked for
 
 Promise = Callable[[float, float], float]
 """A function from (upper, lower) to the largest duality gap that keeps the promise."""

@@ -21,7 +21,7 @@ def drawn(simulator, times, seed=0):
     return counts
 
 
-@pytest.mark.parametrize("name", ["Taxi-v3", "FrozenLake-v1", "CliffWalking"])
+@pytest.mark.parametrize("name", ["Taxi", "FrozenLake-v1", "CliffWalking"])
 def test_toy_text_environments_are_simulated_without_reading_their_tables(name):
     newest = max(known for known in gym.registry if known.startswith(name) and "Slippery" not in known)
     env = gym.make(newest)

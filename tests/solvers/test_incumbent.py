@@ -70,10 +70,10 @@ def test_a_prior_outside_the_box_makes_no_promise_easier():
 
 @pytest.mark.parametrize("promise", [to_a_percent, to_rounding])
 def test_the_absolute_part_of_a_promise_is_small_for_the_range_of_the_value(promise):
-    problem = examples.inventory(alpha=1e-6)
+    problem = examples.inventory(alpha=2e-5)
     constant = np.full(problem.n_pairs, problem.prior.mean())
     most = problem.penalty(constant)  # under a constant cost every expert is optimal
-    assert 1e-5 < most < 1e-4
+    assert 1e-4 < most < 1e-3
     assert promise(problem)(0.0, 0.0) <= 1e-4 * most * (1 + 1e-9)
     assert promise(problem.with_alpha(1.0))(0.0, 0.0) == 1e-6
     assert promise(problem.with_alpha(0.0))(0.0, 0.0) == 1e-6  # nothing can change: any gap is rounding
