@@ -29,7 +29,7 @@ class DrawsLearned:
         gap = self.solution.duality_gap
         title = f"learned with α = {self.alpha:g}" + (f", duality gap {gap:.1e}" if gap == gap else "")
         grid = plots.Grid.of_env(self._model.base)
-        figure = plot_learned(self._model.pairs, self.solution.cost, self._policy_pairs, grid=grid, title=title)
+        figure = plot_learned(self._model.pairs, self.solution.cost, self._read(self.solution), grid=grid, title=title)
         if path is not None:
             plots.save(figure, path)
         return figure

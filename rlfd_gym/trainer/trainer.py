@@ -47,9 +47,9 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
     """Learn a cost and a policy from demonstrations and a prior guess of the cost.
 
     Args:
-        demonstrations: anything imitation's algorithms take, or an occupancy over pairs or states
-            × actions; `None` to set them later. See `rlfd_gym.experts.demonstrations`. Where the
-            environment says with `cut_action` what it does when asked for an infeasible action,
+        demonstrations: anything imitation's algorithms take, or an occupancy over pairs, states ×
+            actions or states; `None` to set them later. See `rlfd_gym.experts.demonstrations`. Where
+            the environment says with `cut_action` what it does when asked for an infeasible action,
             that is what counts as demonstrated.
         env: a tabular environment, wrapped or not, or a `VecEnv` of such: rlfd_gym's, Gymnasium's
             toy_text, seals' tabular models. One without tables needs `Discrete` spaces, and
@@ -218,7 +218,7 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
                 callback(self.solution.n_iterations)
         self._fit_own_net()
         foreign.log_rollouts(self._policy, self.logger, words, self.solution.n_iterations)
-        return self._model.state_occupancy(self._policy_pairs, self.solution.occupancy)
+        return self._model.state_occupancy(self._read(self.solution), self.solution.occupancy)
 
     @property
     def problem(self) -> RLfDProblem | BlackBoxProblem:
@@ -324,34 +324,24 @@ class RLfDTrainer(ReadsSettings, foreign.TakesForeignWords, DrawsLearned, Demons
     def _adopt(self, solution: Solution) -> Solution | None:
         """Take a solution as what was learned; return the one before."""
         before, self._solution = self._solution, solution
-        self._policy.set_probabilities(self._model.pairs.table(self._policy_pairs, 0.0))
+        self._policy.set_probabilities(self._model.pairs.table(self._read(solution), 0.0))
         if isinstance(self._reward_net, TableRewardNet):
-            self._reward_net.set_table(self._reward_table)
+            self._reward_net.set_table(reward_table(self.cost_table, self._model.base))
         return before
-
-    @property
-    def _policy_pairs(self) -> FloatArray:
-        """The apprentice's policy over pairs."""
-        return self._read(self.solution)
 
     def _read(self, solution: Solution) -> FloatArray:
         """Return a solution's policy over pairs, read as `policy_kind` says."""
         return solution.read(self._model.pairs, self.policy_kind)
 
-    @property
-    def _reward_table(self) -> FloatArray:
-        """The learned reward, with something for infeasible actions too."""
-        return reward_table(self.cost_table, self._model.base)
-
     def _log(self, before: Solution | None, promise: float | None = None) -> None:
         """Log where the training stands, and the gap that the theorem promises for its end."""
         training.log_progress(
-            self.logger, self._model, self.problem.expert, self.solution, before, self._policy_pairs, self.prior,
+            self.logger, self._model, self.problem.expert, self.solution, before, self._read(self.solution), self.prior,
             theorem_bound=promise, alpha=None if self.alpha_rule is None else self.alpha,
         )  # fmt: skip
 
     def _fit_own_net(self) -> None:
         """Fit the user's own reward net to what was learned, and log how well it fits."""
         if not isinstance(self._reward_net, TableRewardNet) and self._solution is not None:
-            table, steps = self._reward_table, self._solution.n_iterations
+            table, steps = reward_table(self.cost_table, self._model.base), self._solution.n_iterations
             training.fit_own_net(self._reward_net, table, self._model, self._seed, self.logger, steps)

@@ -178,15 +178,15 @@ def shortfall(candidate: Candidate, side: Side, fresh: sp.csr_array, log_term: f
     """Return by how much <ν₀, u> may be wrong: -min q, or the largest violation for the lower bound."""
     mdp, u, sign = candidate.tables, side.value, side.sign
     gamma, counts = mdp.discount, fresh.sum(axis=1)
-    ranges, _ = _spread_of(candidate, u, sign)
-    centre, scale = mdp.transitions @ u, np.where(ranges > 0, ranges, 1.0)
+    centre, end = mdp.transitions @ u, u.min() if sign > 0 else u.max()
+    ranges = np.maximum(sign * (centre - end), 0.0)  # how far a draw can be on the bad side of its centre
+    scale = np.where(ranges > 0, ranges, 1.0)
     # Σ (u(s') - centre)² over the fresh draws, by the entries of their counts.
     pairs = np.repeat(np.arange(mdp.n_pairs), np.diff(fresh.indptr))
     moved = (u[fresh.indices] - centre[pairs]) / scale[pairs]
     squares = np.bincount(pairs, weights=fresh.data * moved**2, minlength=mdp.n_pairs)
     mean = np.where(counts > 0, (fresh @ u) / np.maximum(counts, 1), 0.0)
     far = margin(ranges, squares, side.rates, log_term, counts)
-    end = u.min() if sign > 0 else u.max()
     after = np.where((counts > 0) & (ranges > 0), mean - sign * far, end)  # without a range: the end alone
     after = np.maximum(after, end) if sign > 0 else np.minimum(after, end)
     after = np.where(candidate.known, centre, after)
@@ -264,9 +264,3 @@ def _scales(candidate: Candidate, sign: float) -> tuple[FloatArray, FloatArray, 
 def _end(cost: FloatArray, value: FloatArray, sign: float, beyond: float) -> float:
     """Return the end beyond which no value goes; at the extreme cost itself no draw is needed."""
     return float(sign * max((sign * value).min() - beyond * np.ptp(value), (sign * cost).min()))
-
-
-def _spread_of(candidate: Candidate, value: FloatArray, sign: float) -> tuple[FloatArray, FloatArray]:
-    """Return how far a draw of u can be on the bad side of its centre, and its variance under P̂."""
-    centre, variance = spread(candidate.tables.transitions, value)
-    return np.maximum(centre - value.min() if sign > 0 else value.max() - centre, 0.0), variance

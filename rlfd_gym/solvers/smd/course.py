@@ -15,7 +15,8 @@ from rlfd_gym.problem import BlackBoxProblem, RLfDProblem
 from rlfd_gym.problem.guarantee import Guarantee, guarantee_at
 from rlfd_gym.problem.solution import History, Solution
 from rlfd_gym.solvers.smd import stages
-from rlfd_gym.solvers.smd.runs import Plan, SmdState, Start, Total, run_all
+from rlfd_gym.solvers.smd.checkpoints import SmdState, Start, Total
+from rlfd_gym.solvers.smd.runs import Plan, run_all
 from rlfd_gym.solvers.smd.stages import Search
 
 CHANGES = ("change_cost", "change_value", "change_occupancy", "change_mixture")  # as `measure` records them

@@ -15,6 +15,7 @@ from rlfd_gym._checks import IntArray
 from rlfd_gym.problem import BlackBoxProblem
 from rlfd_gym.solvers.smd import kernels, measure
 from rlfd_gym.solvers.smd.alias import distribution_table, draw_many
+from rlfd_gym.solvers.smd.checkpoints import Checkpoint, Start, Total
 from rlfd_gym.solvers.smd.records import (
     DRAWS,
     EXPERT,
@@ -26,7 +27,7 @@ from rlfd_gym.solvers.smd.records import (
     Run,
     constants_of,
 )
-from rlfd_gym.solvers.smd.runs import Checkpoint, Plan, Start, Total, begin, generator_of
+from rlfd_gym.solvers.smd.runs import Plan, begin, generator_of
 
 BLOCK = 256  # steps whose uniforms are drawn at a time
 

@@ -22,7 +22,7 @@ from rlfd_gym.solvers.smd.simplex import combine
 from rlfd_gym.solvers.smd.tree import tree_total
 
 if TYPE_CHECKING:
-    from rlfd_gym.solvers.smd.runs import Checkpoint
+    from rlfd_gym.solvers.smd.checkpoints import Checkpoint
 
 COLUMNS = 5  # what is recorded: the gap, and the changes of c, u, μ and w
 

@@ -38,8 +38,9 @@ from rlfd_gym.problem import BlackBoxProblem, Problem, RLfDProblem
 from rlfd_gym.problem.solution import History, Solution
 from rlfd_gym.problem.theorem import ProximalTheorem, Theorem
 from rlfd_gym.solvers.smd import stages
+from rlfd_gym.solvers.smd.checkpoints import SmdState, Start
 from rlfd_gym.solvers.smd.course import Course
-from rlfd_gym.solvers.smd.runs import Plan, SmdState, Start, keeps_runs
+from rlfd_gym.solvers.smd.runs import Plan, keeps_runs
 from rlfd_gym.solvers.smd.stages import Search
 
 Seed = int | np.random.SeedSequence | np.random.Generator
