@@ -95,9 +95,9 @@ def solve_smd(
             value, is at most this. If `n_iterations` come first, a warning says so. By default 0.01
             if there are tables and nothing else says when to stop. It is looked at where a stage
             ends, and every `callback_every` steps.
-        repair: whether to judge the averages with the optimal value of the cost and the occupancy
-            of the policy as well, and return the better. By default where there are tables, in the
-            proximal variant.
+        repair: whether to judge the averages with the optimal value of the cost, the best cost for
+            the value and the occupancy of the policy as well, and return the best. By default where
+            there are tables, in the proximal variant.
         bound: which second-moment bound the theorem's steps of the paper's variant use,
             "corrected" or "paper".
         initial: a solution of the same problem to continue: its runs make `n_iterations` more

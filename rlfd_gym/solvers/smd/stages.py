@@ -5,11 +5,22 @@ larger ones do better. But where there are tables, the duality gap of a point is
 with steps that are far too large, keep what they were good for, and start anew with smaller ones.
 
 **Repair.** A bound is only as good as the point that proves it. The averages (c, u, μ) of a run are
-judged as they are, and as (c, V*_c, μ_π), with the optimal value of c and the occupancy of the policy
-that μ describes (with the expert's own flow Tγ μ_E as its start). `upper` depends on the cost and the
-value alone, `lower` on the occupancy alone. So the best of each side may be taken, from different
-points too: the pair is a feasible point, whose bounds are just these two. It is never worse than the
-raw point.
+judged as they are, and with
+
+    c, V*_c          the optimal value of the cost,
+    c(u), u          the best cost for the value,
+    c(V*_c), V*_c    both,
+
+each beside the occupancy of the policy that μ describes (with the expert's own flow Tγ μ_E as its
+start). A cost that has the value u is at least Tγᵀu, and h(c) = Ω(c) + <μ_E, c> is a sum of convex
+functions of one entry each. So the best such cost is c(u) = max(argmin h, Tγᵀu), entry by entry. (On
+a hull entries are not free, and c(u) is not tried.) `upper` depends on the cost and the value alone,
+`lower` on the occupancy alone. So the best of each side may be taken, from different points too: the
+pair is a feasible point, whose bounds are just these two. It is never worse than the raw point.
+
+It is the cost that noise spoils: an entry has few moves to average over, a value those of all pairs
+around its state. With c(u), 45 problems of the comparison (nine kinds, five seeds) have gaps of 0.02%
+to 6.9% of the value after a million steps; without it the inventory at α = 0.01 had 30% to 80%.
 
 **Stages** of L, 2L, 4L … steps, of sizes that shrink from one stage to the next (`SMALLER`). A stage
 starts at the best point so far, mixed with a little of the uniform distribution so that no pair is
@@ -27,13 +38,14 @@ tried once on each of the nine, and chose badly on one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs import Hull
-from rlfd_gym.mdp.occupancy import occupancy_of, policy_of
+from rlfd_gym.mdp.occupancy import cost_of_value, occupancy_of, policy_of
 from rlfd_gym.problem import Point, RLfDProblem
 from rlfd_gym.solvers.smd.runs import middle
 
@@ -80,18 +92,26 @@ class Best:
 
 
 def judged(problem: RLfDProblem, point: Point, repair: bool) -> Best:
-    """Return the bounds of a point, or the better ones of the point and its repaired version."""
-    raw = Best(*point, *problem.bounds(*point))
-    if not repair:
-        return raw
-    fixed = Point(point.x, _optimal_value(problem, point.x), _own_occupancy(problem, point.occupancy))
-    return raw.or_better(Best(*fixed, *problem.bounds(*fixed)))
+    """Return the bounds of a point, or the best ones of the point and its repaired versions."""
+    points = [point]
+    if repair:
+        own, optimal = _own_occupancy(problem, point.occupancy), _optimal_value(problem, point.x)
+        points.append(Point(point.x, optimal, own))
+        if not isinstance(problem.belief, Hull):
+            points += [Point(_best_cost(problem, value), value, own) for value in (point.value, optimal)]
+    return reduce(Best.or_better, [Best(*one, *problem.bounds(*one)) for one in points])
 
 
 def _optimal_value(problem: RLfDProblem, x: FloatArray) -> FloatArray:
     """Return V*_c in the box of values; a constant shift of u changes neither bound."""
     value, limit = problem.mdp.optimal(problem.belief.cost(x)).value, problem.belief.largest
     return np.clip(value, -limit, limit)
+
+
+def _best_cost(problem: RLfDProblem, value: FloatArray) -> FloatArray:
+    """Return c(u), the cost with the least upper bound of those that have this value."""
+    low, high = problem.belief.ends()
+    return np.clip(np.maximum(problem.belief.best(problem.expert), cost_of_value(problem.mdp, value)), low, high)
 
 
 def _own_occupancy(problem: RLfDProblem, occupancy: FloatArray) -> FloatArray:

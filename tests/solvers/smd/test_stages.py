@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import black_box, hull_of, make_problem, problems, random_point, small_shop
 
-from rlfd_gym import solve_exact, solve_smd
+from rlfd_gym import RLfDProblem, solve_exact, solve_smd
+from rlfd_gym.beliefs import Intervals, NearPrior
 from rlfd_gym.problem import Point, examples
 from rlfd_gym.solvers.smd import runs, stages
 
@@ -38,6 +39,27 @@ def test_a_repaired_point_is_feasible_and_never_worse_on_either_side(problem, se
     assert best.lower >= lower
     assert problem.bounds(*best.point) == pytest.approx((best.upper, best.lower), abs=1e-9)
     assert best.lower <= solve_exact(problem).upper + 1e-7
+
+
+@pytest.mark.parametrize("belief", ["l2", "l1", "intervals"])
+def test_the_best_cost_for_a_value_is_found_entry_by_entry(belief):
+    base = make_problem(0, alpha=0.05)
+    beliefs = {
+        "l2": base.belief,
+        "l1": NearPrior(base.prior, 0.05, norm="l1"),
+        "intervals": Intervals(base.prior - 0.3, base.prior + 0.2),
+    }
+    problem = RLfDProblem(base.mdp, base.expert, belief=beliefs[belief])
+    value = np.random.default_rng(0).uniform(-0.3, 0.3, problem.n_states)
+    found, floor = stages._best_cost(problem, value), problem.mdp.flow_transpose(value)
+    low, high = (np.broadcast_to(end, problem.n_pairs) for end in problem.belief.ends())
+    assert (floor > low).any()
+    for i in range(problem.n_pairs):
+        tried = np.linspace(min(max(low[i], floor[i]), high[i]), high[i], 1001)
+        costs = [np.where(np.arange(problem.n_pairs) == i, x, found) for x in tried]
+        values = [problem.belief.penalty(c) + problem.expert @ c for c in costs]
+        assert tried[0] - 1e-12 <= found[i] <= high[i]
+        assert problem.belief.penalty(found) + problem.expert @ found <= min(values) + 1e-12
 
 
 def test_the_better_side_of_each_of_two_points_is_kept(problem):
