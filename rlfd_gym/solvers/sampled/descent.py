@@ -14,9 +14,10 @@ c, with the penalty taken exactly,
 
 a projected step for u and a multiplicative one for μ, for which a constant added to the gradient
 changes nothing. Runs are averaged over the last call of `learn`. They are judged by the gap of the
-repaired average under the tables of all draws so far: the policy of μ, with the better of c and the
-best answer to its occupancy. Those steps are kept that give the smaller gaps: each call halves the
-number of runs, and shortens the steps for its larger number.
+repaired average under the tables of all draws so far: the policy of μ, with the best of c, the
+best answer to its occupancy and the best cost for the value V*_c (see
+`rlfd_gym.solvers.smd.stages`). Those steps are kept that give the smaller gaps: each call halves
+the number of runs, and shortens the steps for its larger number.
 """
 
 from __future__ import annotations
@@ -115,12 +116,16 @@ class Descent:
         self, tables: TabularMDP, counts: sp.csr_array, cost: FloatArray, occupancy: FloatArray
     ) -> tuple[float, FloatArray, FloatArray]:
         """Return the gap of an average under the tables, and the better cost and the policy of it."""
-        policy = shares(occupancy, self.problem.state_starts)
-        found = []
-        for _ in range(2):
-            candidate = Candidate(self.problem, tables, counts.sum(axis=1), self.oracle.known, cost, policy)
-            upper, lower = candidate.believed()
-            found.append((upper - lower, cost))
-            cost = candidate.best_cost
-        gap, cost = min(found, key=lambda judged: judged[0])
-        return gap, cost, policy
+        problem = self.problem
+        policy, numbers = shares(occupancy, problem.state_starts), counts.sum(axis=1)
+
+        def judged(cost: FloatArray) -> Candidate:
+            return Candidate(problem, tables, numbers, self.oracle.known, cost, policy)
+
+        first = judged(cost)
+        floor = tables.flow_transpose(first.plan.value)
+        least = problem.belief.best(problem.expert_occupancy)
+        candidates = [first, judged(first.best_cost), judged(np.clip(np.maximum(least, floor), -1.0, 1.0))]
+        gaps = [upper - lower for upper, lower in (candidate.believed() for candidate in candidates)]
+        best = int(np.argmin(gaps))
+        return gaps[best], candidates[best].cost, policy
