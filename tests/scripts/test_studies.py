@@ -55,3 +55,13 @@ def test_the_study_of_draws_has_a_row_for_each_task_and_method_and_its_certifica
     assert page in capsys.readouterr().out
     assert page.count("\n| ") == 1 + 4
     assert (tmp_path / "oracle.png").is_file()
+
+
+def test_the_page_of_the_oracle_says_after_how_many_draws_the_model_is_ahead():
+    def rounds(method, gaps):
+        return [oracle_study.Outcome("lake", 64, method, 0, 10**k, 1.0, gap, 0.1, True, 1.0) for k, gap in gaps]
+
+    rival = rounds("smd", [(3, 0.8), (4, 0.5), (5, 0.2)])
+    assert "every round" in oracle_study.ahead(rounds("model", [(3, 0.7), (5, 0.1)]) + rounds("smd", [(3, 0.8)]))
+    assert "more than 10,000 draws" in oracle_study.ahead(rounds("model", [(3, 0.7), (5, 0.1)]) + rival)
+    assert "more than 1,000 draws" in oracle_study.ahead(rounds("model", [(4, 0.4), (5, 0.1)]) + rival)
