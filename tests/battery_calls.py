@@ -563,7 +563,8 @@ def calls() -> dict[str, Call]:
         "rlfd_gym.pinning_alpha": at(rlfd_gym.pinning_alpha, problem=arg(problem, bad.own)),
         "rlfd_gym.project_prior": at(
             rlfd_gym.project_prior, {}, "NaN for a constant prior",
-            mdp=mdp_, expert=arg(plan.occupancy, bad.distribution), prior=pairs
+            mdp=mdp_, expert=arg(plan.occupancy, bad.distribution), prior=pairs,
+            method=arg("matrix-free", bad.name)
         ),
         "rlfd_gym.solve_experts": at(
             lambda mdp, experts, expert, budget, prior: rlfd_gym.solve_experts(
