@@ -33,6 +33,10 @@ expensive as in the first round. Because the logarithm lies below its tangents, 
 
 This objective is not convex: the rounds end at a point that they no longer leave, not at a proven
 optimum.
+
+Where `solve_exact` takes its matrix-free method, on large problems, a round is solved to 1% rather
+than to rounding. Then this holds up to what that leaves open, and the rounds usually end at
+`n_rounds`.
 """
 
 from __future__ import annotations
