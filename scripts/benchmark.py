@@ -75,7 +75,9 @@ def page(lines: list[Line]) -> str:
     )
     missed = [f"{line.claim} against {line.baseline}" for line in lines if not line.met]
     lost = f"**Missed, {len(missed)} of {len(lines)}:** {'; '.join(missed)}." if missed else "All were met."
-    return PAGE.format(lost=lost, rows=rows, cores=os.cpu_count(), machine=platform.machine(), python=platform.python_version())
+    return PAGE.format(
+        lost=lost, rows=rows, cores=os.cpu_count(), machine=platform.machine(), python=platform.python_version()
+    )
 
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {

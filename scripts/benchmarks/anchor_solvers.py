@@ -76,9 +76,7 @@ def clarabel(problem: Mapping[str, Any], tolerance: float, seconds: float) -> di
     settings.verbose, settings.time_limit = False, seconds
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     cones = [clarabel.NonnegativeConeT(ends.size)]
-    result = clarabel.DefaultSolver(
-        sp.csc_matrix(sp.diags(hessian)), gradient, below, ends, cones, settings
-    ).solve()
+    result = clarabel.DefaultSolver(sp.csc_matrix(sp.diags(hessian)), gradient, below, ends, cones, settings).solve()
     return _answer(np.asarray(result.x), np.asarray(result.z)[:n], n, start)
 
 

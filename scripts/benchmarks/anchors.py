@@ -54,7 +54,7 @@ def anchors(n_pairs: int = PAIRS, kinds: tuple[str, ...] = KINDS, seconds: float
         for name, title in RIVALS.items():
             theirs, verdict = _certified_time(problem, name, seconds)
             yield Line(
-                f"{kind}, {problem.n_pairs:,} pairs, γ {DISCOUNT}, certified to 1%",
+                f"{kind}, {problem.n_pairs:,} pairs, γ {DISCOUNT}, to 1% ({solution.method.removeprefix('exact: ')})",
                 f"{ours:.2f} s",
                 f"{title} {verdict}{theirs:.2f} s",
                 ours / theirs,

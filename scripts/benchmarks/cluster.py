@@ -29,7 +29,7 @@ def dask(seeds: int = SEEDS, iterations: int = ITERATIONS) -> Iterator[Line]:
     try:
         from distributed import LocalCluster
     except ImportError:
-        print("dask: left out, because dask is not installed: pip install 'rlfd-gym[cluster]'")
+        print("dask: left out, because the packages dask and distributed are not installed")
         return
     seconds, rows = {}, {}
     os.environ.update(THREADS)
