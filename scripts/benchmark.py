@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from benchmarks import anchors, cluster, data, descent, exact, planning
+from benchmarks import anchors, cluster, data, descent, exact, planning, sparse
 from benchmarks.lines import Line
 
 from rlfd_gym.report import run_script, write
@@ -93,6 +93,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "structures": exact.structures,
     "structures-large": exact.structures_large,
     "beliefs": exact.beliefs,
+    "sparse": sparse.sparse,
     "anchors": anchors.anchors,
     "anchors-planning": anchors.anchors_planning,
     "dask": cluster.dask,

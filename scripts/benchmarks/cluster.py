@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -34,7 +35,9 @@ def dask(seeds: int = SEEDS, iterations: int = ITERATIONS) -> Iterator[Line]:
     seconds, rows = {}, {}
     os.environ.update(THREADS)
     for workers in (2, 1):
-        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
+        with LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+        ) as cluster:
             where = {"scheduler": cluster.scheduler_address}
             compare.run(**COMPARISON, seeds=2, iterations=1_000, **where)
             start = time.perf_counter()
