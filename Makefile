@@ -5,10 +5,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 COMPAT := .venv-compat
 CORE := .venv-core
+ANCHORS := .venv-anchors
 AUDIT := .venv-audit
 TWO_AT_A_TIME := -n 2 --dist loadfile
 
-.PHONY: help setup compare reproduce test test-slow lint docs docs-links bench reliability audit compat core dist clean
+.PHONY: help setup compare reproduce test test-slow lint docs docs-links bench anchors reliability audit compat core dist clean
 
 help:
 	@echo "make compare    set up and compare all methods on all tasks: the main job"
@@ -19,6 +20,7 @@ help:
 	@echo "make docs       the documentation, with the tutorials executed, into build/docs/index.html"
 	@echo "make docs-links asks the web whether the links to other sites still lead somewhere"
 	@echo "make bench      every performance claim, as a ratio against a plain baseline"
+	@echo "make anchors    the solvers of other projects, which make bench measures against, in .venv-anchors"
 	@echo "make reliability  the trials of hardening, with counts, into docs/reliability.md"
 	@echo "make audit      known vulnerabilities of the versions in constraints.txt; asks the package index"
 	@echo "make compat     the tests with the newest Gymnasium and Stable-Baselines3"
@@ -66,8 +68,17 @@ docs: $(VENV)/.docs
 docs-links: $(VENV)/.docs
 	$(PY) -m sphinx --quiet -b linkcheck -D nb_execution_mode=off docs build/links
 
-bench: setup
+bench: setup anchors
 	$(PY) scripts/benchmark.py
+
+# The solvers of other projects have an environment of their own, so that their needs cannot clash with ours.
+anchors: $(ANCHORS)/.ready
+
+$(ANCHORS)/.ready:
+	$(PYTHON) -m venv $(ANCHORS)
+	$(ANCHORS)/bin/python -m pip install --quiet --disable-pip-version-check ortools==9.15.6755 clarabel==0.11.1 \
+		piqp==0.6.4 mdpsolver==0.10.2 quantecon==0.11.4 numpy scipy
+	touch $@
 
 reliability: setup
 	$(PY) scripts/reliability.py
@@ -113,4 +124,4 @@ dist: $(VENV)/.release
 	$(PY) -m twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) $(COMPAT) $(CORE) $(AUDIT) build dist *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(CORE) $(AUDIT) $(ANCHORS) build dist *.egg-info

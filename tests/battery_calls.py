@@ -563,7 +563,8 @@ def calls() -> dict[str, Call]:
         "rlfd_gym.pinning_alpha": at(rlfd_gym.pinning_alpha, problem=arg(problem, bad.own)),
         "rlfd_gym.project_prior": at(
             rlfd_gym.project_prior, {}, "NaN for a constant prior",
-            mdp=mdp_, expert=arg(plan.occupancy, bad.distribution), prior=pairs
+            mdp=mdp_, expert=arg(plan.occupancy, bad.distribution), prior=pairs,
+            method=arg("matrix-free", bad.name)
         ),
         "rlfd_gym.solve_experts": at(
             lambda mdp, experts, expert, budget, prior: rlfd_gym.solve_experts(
@@ -583,6 +584,7 @@ def calls() -> dict[str, Call]:
                                 label: "any number of points, in any order"
                                 for label in ("one too few", "one too many", "twice", "two axes more")}),
             n_points=arg(3, bad.integer(0, 1)),
+            n_jobs=arg(1, bad.integer(0), the_largest_int="at most one for each point"),
         ),
         "alpha_path, by number": at(
             lambda n_points: rlfd_gym.alpha_path(problem, n_points=n_points), n_points=arg(2, bad.integer(0, 1))

@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
-from rlfd_gym._warnings import collected_warnings
+from rlfd_gym._warnings import collected_warnings, warn
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
@@ -133,7 +133,9 @@ class AlphaPath(Sequence[PathPoint]):
         return f"AlphaPath({len(self)} points, alpha {first:.3g} to {last:.3g}, {self.problem.n_pairs} pairs)"
 
 
-def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: int = 30) -> AlphaPath:
+def alpha_path(
+    problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: int = 30, *, n_jobs: int = 1
+) -> AlphaPath:
     """Solve RLfD_α exactly along α, from imitating the expert to following the prior.
 
     Args:
@@ -141,6 +143,9 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
         alphas: positive numbers, in any order. By default both ends are found (see the module's
             docstring) and the other points lie between them at equal ratios.
         n_points: the number of points if `alphas` is not given.
+        n_jobs: how many points joblib solves at a time, in processes unless
+            `joblib.parallel_config` names another backend, such as "dask"; -1 means all cores. The
+            result does not depend on it. The ends are found one after the other.
 
     Example:
         >>> from rlfd_gym.problem import examples
@@ -156,13 +161,29 @@ def alpha_path(problem: RLfDProblem, alphas: ArrayLike | None = None, n_points: 
     if problem.regulariser != "l2":
         raise ValueError(f'problem must have regulariser="l2" for a path, got {problem.regulariser!r}')
     number = _checks.integer("n_points", n_points, 2, _checks.MOST_TIMES)
+    jobs = _checks.integer("n_jobs", n_jobs, -(2**31))
+    if jobs == 0:
+        raise ValueError("n_jobs must not be 0; -1 means all cores")
     if alphas is None:
         grid = np.geomspace(*_ends(problem), number)
     else:
         grid = np.unique(_checks.numbers("alphas", alphas))
         if grid.size == 0 or not ((grid >= 1 / _checks.LARGEST) & (grid <= _checks.LARGEST)).all():
             raise ValueError(f"alphas must be positive numbers, at least one; got {alphas!r}")
-    return AlphaPath(problem, tuple(solve_at(problem, float(alpha)) for alpha in grid))
+    if jobs == 1:
+        return AlphaPath(problem, tuple(solve_at(problem, float(alpha)) for alpha in grid))
+    from joblib import Parallel, delayed  # slow to load
+
+    parts = Parallel(n_jobs=min(jobs, grid.size))(delayed(_solve_apart)(problem, float(alpha)) for alpha in grid)
+    for message in dict.fromkeys(message for _, messages in parts for message in messages):
+        warn(message, RuntimeWarning, stacklevel=2)
+    return AlphaPath(problem, tuple(point for point, _ in parts))
+
+
+def _solve_apart(problem: RLfDProblem, alpha: float) -> tuple[PathPoint, list[str]]:
+    """Solve for one α in another process, and return its warnings, which would be lost there."""
+    with collected_warnings() as messages:
+        return solve_at(problem, alpha), messages
 
 
 def solve_at(problem: RLfDProblem, alpha: float) -> PathPoint:

@@ -3,7 +3,7 @@ r"""Exact solutions of the learning problem for every belief, each with the boun
 | belief | method |
 |---|---|
 | `NearPrior`, "l2" | "qp" (a factorised interior point method) or "matrix-free" |
-| `NearPrior`, "l1" | "lp" |
+| `NearPrior`, "l1" | "lp", or where that is slow "matrix-free" |
 | `Intervals` | "lp", or where that is slow "matrix-free" |
 | `Prices`, `Hull` | "cutting-planes", or "qp" if one cannot plan from the expert's own start |
 | `Ball` | "multiplier": some problems with the belief `NearPrior` |
@@ -21,9 +21,10 @@ takes the actions that are optimal for the learned cost; see `rlfd_gym.mdp.readi
 pair with k entries in its row, and the squared profile of Tγ Tγᵀ in reverse Cuthill-McKee order, a
 crude bound on the fill-in. Grids fill in little; random graphs with a few thousand states are
 nearly dense. If the prediction is a matter of seconds and there are at most `QP_PAIRS` pairs
-(`LP_PAIRS` with intervals), the program is solved. Otherwise the matrix-free method is used, whose
-own parts choose by the work that they have done. If the one chosen does not keep its promise, the
-other continues where that is affordable, and `method` names both.
+(`LP_PAIRS` for linear programs, which also may need `LP_WORK` only), the program is solved.
+Otherwise the matrix-free method is used, whose own parts choose by the work that they have done. If
+the one chosen does not keep its promise, the other continues where that is affordable, and `method`
+names both.
 
 **α = 0.** The lower bound of μ is -‖μ_E - μ‖₁ - ‖Tγ(μ_E - μ)‖₁, so μ = μ_E is the only optimal
 occupancy, and every cost under which the expert is optimal is as good as another: all have the
@@ -35,10 +36,11 @@ Of all the costs that explain the expert, `project_prior` finds the one nearest 
 limit of the solutions as α → 0.
 
 **`regulariser="l1"`** makes the problem a linear program ("lp", by HiGHS, see
-`rlfd_gym.solvers.lp`), whose solution is a vertex and closes the gap to rounding; the promise is
-`GAP`, as for "qp". "auto" takes it at any size, because the matrix-free method only knows the
-quadratic penalty: on grids 400 pairs take about 20 ms, 40,000 about 4 s and 250,000 about 25 s. At
-α = 0 the regularisers coincide and "auto" does what it does for "l2".
+`rlfd_gym.solvers.lp`), whose solution is a vertex and closes the gap to rounding. That is a matter
+of seconds for a thousand pairs that lead anywhere, or ten thousand on a line. "matrix-free"
+(`rlfd_gym.solvers.sparse_point`) is an interior point method for the same program, and sets costs
+that come near the prior to it as far as its promise allows: 50,000 pairs take about 2 s on all
+kinds of MDPs. At α = 0 the regularisers coincide and "auto" does what it does for "l2".
 """
 
 from __future__ import annotations
@@ -54,19 +56,19 @@ from rlfd_gym.problem.guarantee import guarantee_at
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.protocol import Point
 from rlfd_gym.problem.solution import Solution
-from rlfd_gym.solvers import ball, lp, matrix_free, prices, qp
+from rlfd_gym.solvers import ball, lp, matrix_free, prices, qp, sparse_point
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate, to_a_percent, to_rounding
 
 METHODS = {
     "NearPrior with norm l2": ("auto", "qp", "matrix-free"),
-    "NearPrior with norm l1": ("auto", "lp"),
+    "NearPrior with norm l1": ("auto", "lp", "matrix-free"),
     "Intervals": ("auto", "lp", "matrix-free"),
     "Prices": ("auto", "cutting-planes", "qp"),
     "Hull": ("auto", "cutting-planes", "qp"),
     "Ball": ("auto", "multiplier"),
 }
 QP_PAIRS = 100_000
-LP_PAIRS = 20_000  # with intervals: up to here a linear program takes seconds on a grid
+LP_PAIRS, LP_WORK = 20_000, 1e7  # up to here a linear program takes seconds
 QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20 that a solve needs
 AFFORDABLE_WORK = 1e10  # a minute or two: where the matrix-free method fails
 
@@ -79,8 +81,8 @@ def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float
             occupancy or an estimate of one.
         method: "auto" chooses by the belief and the structure of the transitions, see the module's
             docstring, also for α = 0. For `NearPrior` the choice is between "qp" (to 1e-6) and
-            "matrix-free" (to 1% of the value; "first-order" is its name in version 0.1), or "lp"
-            (to 1e-6) with `norm="l1"`; for `Intervals` between "lp" and "matrix-free"; for
+            "matrix-free" (to 1% of the value; "first-order" is its name in version 0.1), or with
+            `norm="l1"` "lp" (to 1e-6) and "matrix-free"; for `Intervals` the same two; for
             `Prices` and `Hull` between "cutting-planes" and "qp".
         time_limit: a number of seconds, after which the best bounds found so far are returned.
             A program that takes less than about half a second is finished nevertheless, and so is
@@ -173,16 +175,16 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
     if isinstance(problem.belief, Ball):
         promise = rounding if problem.n_pairs <= QP_PAIRS else percent
         return "multiplier", ball.improve(best, problem.belief, promise, _solve_near), promise
-    if problem.regulariser == "l1" and (method == "lp" or problem.alpha > 0):
-        return "lp", lp.improve(best), rounding
     if method in ("qp", "lp"):
         return method, (qp if method == "qp" else lp).improve(best), rounding
     work = math.inf if method == "matrix-free" else qp.factorisation_work(problem.mdp)
-    if isinstance(problem.belief, Intervals):
-        name, program, most = "lp", lp.improve, LP_PAIRS
+    sparse = problem.regulariser == "l1" and problem.alpha > 0
+    without_program = sparse_point.improve if sparse else matrix_free.improve
+    if sparse or isinstance(problem.belief, Intervals):
+        name, program, most, quickest = "lp", lp.improve, LP_PAIRS, LP_WORK
     else:
-        name, program, most = "qp", qp.improve, QP_PAIRS
-    quick = problem.n_pairs <= most and work <= QUICK_WORK
+        name, program, most, quickest = "qp", qp.improve, QP_PAIRS, QUICK_WORK
+    quick = problem.n_pairs <= most and work <= quickest
     if name == "qp" and problem.alpha == 0 and not quick:
         imitate(best)
         return "closed form", 0, percent
@@ -190,8 +192,8 @@ def _solve(best: Incumbent, method: str) -> tuple[str, int, Promise]:
         iterations = program(best)
         if best.keeps(rounding) or (name == "qp" and problem.alpha == 0) or best.out_of_time():
             return name, iterations, rounding
-        return f"{name}, then matrix-free", iterations + matrix_free.improve(best, rounding), rounding
-    products = matrix_free.improve(best, percent)
+        return f"{name}, then matrix-free", iterations + without_program(best, rounding), rounding
+    products = without_program(best, percent)
     if work > AFFORDABLE_WORK or problem.n_pairs > QP_PAIRS or best.keeps(percent) or best.out_of_time():
         return "matrix-free", products, percent
     return f"matrix-free, then {name}", products + program(best), percent

@@ -60,7 +60,8 @@ from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import warn_about_gap
 from rlfd_gym.solvers.incumbent import GAP
-from rlfd_gym.solvers.projection import SUPPORT, projection_bound
+from rlfd_gym.solvers.projection import SUPPORT
+from rlfd_gym.solvers.projection_newton import projection_bound
 
 OPTIMAL = 1e-9  # a budget, relative to the prior's size, that is as good as none
 UNUSED = 1e-6  # multipliers of a sum below this, relative to the prior's size: no budget is used up

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._programs import solve_qp
 from rlfd_gym._warnings import warn
@@ -17,13 +19,17 @@ from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.solution import Solution
 from rlfd_gym.solvers.exact import warn_about_gap
 from rlfd_gym.solvers.incumbent import GAP
+from rlfd_gym.solvers.projection_newton import Projection, project
+from rlfd_gym.solvers.qp import factorisation_work
 
 SUPPORT = 1e-12  # mass below which the expert does not count as having taken an action
 NOTHING = 4e-9  # a spread this small may be the error of the four forward solves
+QP_PAIRS, QP_WORK = 2_000, 1e7  # where the program takes a second
+ACCURACY = 1e-4  # the gap that "matrix-free" promises, as a share of what can change
 TELLING = 0.01  # share of the prior's spread between policies below which `project_prior` warns
 
 
-def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solution:
+def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike, method: str = "auto") -> Solution:
     """Find the cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ).
 
         min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
@@ -52,6 +58,10 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     <ν, c - Tγᵀu>, which is nonnegative for feasible points, and minimise over the boxes. The
     returned occupancy is the expert's own; where it has no mass, the policy plans with the cost.
 
+    `method` is "qp" (by PIQP, to 1e-6), "matrix-free" (`rlfd_gym.solvers.projection_newton`, to
+    1e-4 of the part of the distance that can change) or "auto", which takes "qp" where that is a
+    matter of a second.
+
     Example:
         >>> from rlfd_gym.problem import examples
         >>> problem = examples.inventory()
@@ -61,13 +71,19 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
     """
     problem = RLfDProblem(mdp, expert)
     guess = mdp.pairs(prior, "prior")
-    taken = problem.expert > SUPPORT
-    cost, value, multiplier, iterations = _projection(mdp, guess, taken)
-    cost, value = _explaining(mdp, cost, value, taken)
+    best = Projection(mdp, guess, problem.expert > SUPPORT)
+    _checks.one_of("method", method, ("auto", "qp", "matrix-free"))
+    promise = _promise(guess)
+    if method == "qp" or (method == "auto" and mdp.n_pairs <= QP_PAIRS and factorisation_work(mdp) <= QP_WORK):
+        *point, iterations = _projection(mdp, guess, best.taken)
+        best.offer(*point)
+        goal = GAP * max(min(1.0, float(np.abs(guess).max()) ** 2), best.upper)
+    else:
+        iterations = project(best, promise)
+        goal = promise(best.upper)
+    cost, value, upper = best.cost, best.value, best.upper
 
-    # The bounds, and what is left of the prior.
-    upper = float(np.sum((cost - guess) ** 2))
-    lower = projection_bound(mdp, guess, np.where(taken, multiplier, np.maximum(multiplier, 0.0)))
+    # What is left of the prior.
     slack = cost - mdp.flow_transpose(value)
     spread, prior_spread = policy_spread(mdp, cost), policy_spread(mdp, np.clip(guess, -1.0, 1.0))
     variance = float(np.var(np.clip(guess, -1.0, 1.0)))
@@ -77,7 +93,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
         cost=cost,
         value=value,
         upper=upper,
-        lower=min(lower, upper),
+        lower=min(best.lower, upper),
         method="irl-io",
         n_iterations=iterations,
         stats={
@@ -86,7 +102,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
             "regret": float(problem.expert @ slack - slack.min()),
         },
     )
-    warn_about_gap(solution, GAP * max(min(1.0, float(np.abs(guess).max()) ** 2), upper))
+    warn_about_gap(solution, goal)
     if spread <= max(TELLING * prior_spread, NOTHING):
         warn(
             f"the projected cost tells almost no policies apart: under it the best and the worst policy differ by "
@@ -96,6 +112,18 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike) -> Solut
             stacklevel=2,
         )
     return solution
+
+
+def _promise(prior: FloatArray) -> Callable[[float], float]:
+    """Return the gap that "matrix-free" promises, as a function of the upper bound.
+
+    Every cost in the box is at least as far from the prior as the prior clipped to it, and a
+    constant cost is no farther than what follows.
+    """
+    inside = np.clip(prior, -1.0, 1.0)
+    constant, farthest = float(np.sum((inside - prior) ** 2)), float(np.sum((inside.mean() - prior) ** 2))
+    least = max(GAP * (farthest - constant), 1e-3 * GAP * constant, 1e-12 * float(np.abs(prior).max()) ** 2)
+    return lambda upper: max(ACCURACY * (upper - constant), least)
 
 
 def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray, FloatArray, int]:
@@ -117,24 +145,6 @@ def _projection(mdp: TabularMDP, prior: FloatArray, taken: Any) -> tuple[FloatAr
     multiplier[taken] = -result.y
     multiplier[others] = result.z[: others.size]
     return scale * result.x[:n], scale * result.x[n:], scale * multiplier, result.n_iterations
-
-
-def projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> float:
-    """Bound the squared distance from below, by any ν that is ≥ 0 where the expert has no mass."""
-    answer = np.clip(prior + nu / 2, -1.0, 1.0)
-    return float(np.sum((answer - prior) ** 2 - nu * answer) - np.abs(mdp.flow(nu)).sum())
-
-
-def _explaining(mdp: TabularMDP, cost: FloatArray, value: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray]:
-    """Make the constraints of IRL-IO_ĉ exact and return (c, u).
-
-    The cost is changed so that q = 0 on the pairs taken and q ≥ 0 on the others; then cost and
-    value are shrunk into the boxes.
-    """
-    z = mdp.flow_transpose(value)
-    cost = np.where(taken, z, np.maximum(cost, z))
-    size = max(1.0, float(np.abs(cost).max()), float(np.abs(value).max()))
-    return cost / size, value / size
 
 
 def policy_spread(mdp: TabularMDP, cost: FloatArray) -> float:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from joblib import parallel_config
 from strategies import make_problem, problems
 
 from rlfd_gym import alpha_path, project_prior
@@ -94,9 +95,50 @@ def test_alphas_that_are_given_are_sorted_and_taken_as_they_are():
         ({"alphas": [0.1, 0.0]}, ValueError, "alphas must be positive"),
         ({"alphas": []}, ValueError, "at least one"),
         ({"n_points": 1}, ValueError, "n_points must be at least 2"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
     ],
 )
 def test_bad_arguments_of_alpha_path_are_refused_by_name(change, error, message):
     arguments = {"problem": make_problem(3)} | change
     with pytest.raises(error, match=message):
         alpha_path(**arguments)
+
+
+def assert_same_path(one, two):
+    assert [point.alpha for point in one] == [point.alpha for point in two]
+    for here, there in zip(one, two, strict=True):
+        np.testing.assert_array_equal(here.solution.cost, there.solution.cost)
+        np.testing.assert_array_equal(here.policy, there.policy)
+
+
+def test_the_path_does_not_depend_on_the_number_of_jobs():
+    problem = make_problem(3)
+    assert_same_path(alpha_path(problem, n_points=4), alpha_path(problem, n_points=4, n_jobs=2))
+
+
+def test_warnings_of_other_processes_are_not_lost(monkeypatch):
+    from rlfd_gym.alpha import path
+
+    def solve(problem, alpha):
+        path.warn("so much is missing", RuntimeWarning)
+        return solve_at(problem, alpha)
+
+    solve_at = path.solve_at
+    monkeypatch.setattr(path, "solve_at", solve)
+    with parallel_config(backend="threading"), pytest.warns(RuntimeWarning, match="so much is missing") as caught:
+        alpha_path(make_problem(3), [0.1, 1.0], n_jobs=2)
+    assert [warning.filename for warning in caught] == [__file__]  # said once, to the caller
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
+def test_a_dask_cluster_makes_no_difference_to_the_path():
+    distributed = pytest.importorskip("distributed")
+    problem = make_problem(3)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        parallel_config(backend="dask"),
+    ):
+        there = alpha_path(problem, [0.01, 0.1, 1.0], n_jobs=-1)
+    assert_same_path(alpha_path(problem, [0.01, 0.1, 1.0]), there)

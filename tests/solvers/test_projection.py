@@ -13,7 +13,7 @@ from strategies import mdps, random_cost, random_policy, seeds
 
 from rlfd_gym import noisy_expert, project_prior, solve_exact
 from rlfd_gym.problem import examples
-from rlfd_gym.solvers import projection
+from rlfd_gym.solvers import projection_newton
 
 
 def test_the_projection_is_the_limit_of_small_alphas_on_the_inventory():
@@ -124,7 +124,7 @@ def test_the_projections_bounds_hold_the_value_of_another_solver(mdp, seed):
     rng = np.random.default_rng(seed)
     for size in (0.01, 0.1, 1.0):  # the bound holds for every such ν, not only for the solver's
         nu = size * np.where(taken, rng.normal(size=n), rng.random(n))
-        assert projection.projection_bound(mdp, prior, nu) <= solution.upper + 1e-9
+        assert projection_newton.projection_bound(mdp, prior, nu) <= solution.upper + 1e-9
 
 
 def test_bad_arguments_of_project_prior_are_refused_by_name(inventory):

@@ -41,6 +41,23 @@ def test_the_result_does_not_depend_on_the_number_of_jobs():
     assert not np.array_equal(one.cost_low, other.cost_low)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
+def test_a_dask_cluster_makes_no_difference():
+    distributed = pytest.importorskip("distributed")
+    from joblib import parallel_config
+
+    here = uncertainty(PROBLEM, shown(6), n_resamples=8, seed=5, **QUIET)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        parallel_config(backend="dask"),
+    ):
+        there = uncertainty(PROBLEM, shown(6), n_resamples=8, seed=5, n_jobs=-1, **QUIET)
+    np.testing.assert_array_equal([here.cost_low, here.cost_high], [there.cost_low, there.cost_high])
+    assert (here.guaranteed, here.improvement) == (there.guaranteed, there.improvement)
+
+
 def test_the_intervals_are_quantiles_of_what_is_learned_again():
     from rlfd_gym import occupancy_from_demonstrations
 
