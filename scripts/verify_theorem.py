@@ -38,6 +38,7 @@ COLOURS = {"paper": plots.BLUE, "corrected": plots.GREEN, "proximal": plots.ORAN
 STEPS = {
     "paper": "the theorem's, bound as stated",
     "corrected": "the theorem's, bound that holds",
+    "proximal": "those of the proximal variant's theorem",
     "fixed": f"fixed, {FIXED:g}",
 }
 PAGE = """# The convergence theorem
@@ -55,7 +56,9 @@ the runs is at most {worst:.0%} of what was promised.
 
 The lemma behind the stated bound loses a factor n when α > 0. `rlfd_gym/beliefs/near_prior.py` says where, and has
 a bound that holds, which is used by default (`bound="corrected"`); its numbers of steps that are too large for this
-study are left out. For fixed steps, the paper's choice in its experiments, nothing is promised.
+study are left out. The proximal variant (the default of `solve_smd`, here without repaired answers) has a theorem of
+its own, whose steps do not become more as α grows. For fixed steps, the paper's choice in its experiments, nothing
+is promised.
 
 ![Duality gap against iterations](theorem.png)
 """

@@ -34,6 +34,16 @@ def test_resuming_solves_only_what_is_missing_and_writes_the_same(small, tmp_pat
     assert (tmp_path / "theorem.csv").read_bytes() == table
 
 
+def test_the_page_has_a_row_for_each_kind_of_steps():
+    outcomes = [
+        verify_theorem.Outcome(0.1, steps, 1000, 2, 0.05, 0.01, 0.1, [1000], [0.05]) for steps in verify_theorem.COLOURS
+    ]
+    page = verify_theorem.page(outcomes, 0.1)
+    assert page.count("| 0.1 | ") == len(outcomes) == len(verify_theorem.STEPS)
+    assert "keeps its promise" in page
+    assert "at most 50%" in page
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
