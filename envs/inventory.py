@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import poisson
+from scipy.special import gammaln, pdtr, pdtrc, xlogy
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
@@ -219,10 +219,18 @@ class InventoryEnv(TabularEnv):
 def _level_transitions(highest: int, capacity: int, demand_mean: float) -> sp.csr_array:
     """Return P(s' | level) for levels 0..highest: s' = min(capacity, max(0, level - D))."""
     level, s_next = np.meshgrid(np.arange(highest + 1), np.arange(capacity + 1), indexing="ij")
-    table = poisson.pmf(level - s_next, demand_mean)
-    table[:, 0] = poisson.sf(np.arange(highest + 1) - 1, demand_mean)
-    table[:, capacity] = poisson.cdf(np.arange(highest + 1) - capacity, demand_mean)
+    table = _poisson(level - s_next, demand_mean)
+    table[1:, 0] = pdtrc(np.arange(highest), demand_mean)  # P(D ≥ level)
+    table[0, 0] = 1.0
+    rest = np.arange(highest + 1) - capacity
+    table[:, capacity] = np.where(rest >= 0, pdtr(np.maximum(rest, 0), demand_mean), 0.0)
     return sp.csr_array(np.where(table < NEGLIGIBLE, 0.0, table))
+
+
+def _poisson(demand: IntArray, mean: float) -> FloatArray:
+    """Return P(D = demand), as `scipy.stats.poisson` does, which takes a second to load."""
+    k = np.maximum(demand, 0)
+    return np.where(demand >= 0, np.exp(xlogy(k, mean) - gammaln(k + 1) - mean), 0.0)
 
 
 def _prices(order_cost: float, holding_cost: float, sell_price: float) -> FloatArray:
@@ -237,7 +245,7 @@ def _expected_sales(highest: int, demand_mean: float, largest_demand: int | None
     With `largest_demand`, the sum over demands stops there, as in the published figures.
     """
     if largest_demand is None:
-        sold = poisson.sf(np.arange(highest), demand_mean)
+        sold = pdtrc(np.arange(highest), demand_mean)  # P(D > level)
         return np.concatenate([[0.0], np.cumsum(sold)])
     level, demand = np.meshgrid(np.arange(highest + 1), np.arange(largest_demand + 1), indexing="ij")
-    return np.asarray(np.minimum(level, demand) @ poisson.pmf(np.arange(largest_demand + 1), demand_mean))
+    return np.asarray(np.minimum(level, demand) @ _poisson(np.arange(largest_demand + 1), demand_mean))

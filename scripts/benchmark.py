@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from benchmarks import anchors, cluster, data, descent, exact, planning, sparse
+from benchmarks import anchors, cluster, data, descent, exact, first_use, planning, sparse
 from benchmarks.lines import Line
 
 from rlfd_gym.report import run_script, write
@@ -82,6 +82,7 @@ def page(lines: list[Line]) -> str:
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "forward": planning.forward,
+    "structures-optimal": planning.structures_optimal,
     "build": planning.build,
     "oracle": planning.oracle,
     "sampled": descent.sampled,
@@ -99,6 +100,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "dask": cluster.dask,
     "reward-net": data.reward_net,
     "logs": data.logs,
+    "first-use": first_use.first_use,
 }
 
 

@@ -1,152 +1,126 @@
 """Compiled sweeps over the tables, for problems too large for factorisations.
 
-All functions take the arrays of a CSR matrix.
+All functions take the arrays of a CSR matrix. Its indices are unsigned (`rows_of`), and so are the
+counters: for signed ones the compiled code would look at each whether it counts from the end, which
+takes as long as the arithmetic. `first` and `last` are the part of the states to work on, so that threads can share a
+sweep; every entry of the result is computed in the same way whatever the parts are.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from rlfd_gym._compiled import cached
+from rlfd_gym._compiled import compiled, inlined
+
+ONE = np.uint64(1)  # Python's 1 would make a sum with an unsigned number a float
 
 
-@cached()
-def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs):
+def rows_of(matrix: Any) -> tuple[Any, Any, Any]:
+    """Return the arrays of a CSR matrix as the functions of this module take them."""
+    starts = np.asarray(matrix.indptr, dtype=np.int64).view(np.uint64)
+    return matrix.data, matrix.indices.astype(np.uint32), starts
+
+
+@inlined
+def _mean(data, indices, k, end, u):
+    """Return Σ_s' P(s'|i) u(s'), for the row i that has the entries from k to end."""
+    total = 0.0
+    while k < end:
+        total += data[k] * u[indices[k]]
+        k += ONE
+    return total
+
+
+@compiled
+def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs, first, last):
     """Set best = L u and `pairs` to the first greedy pair of each state.
 
-    Returns the least and the largest entry of L u - u.
+    Returns the least and the largest entry of L u - u, and how much more than the best the pairs of
+    before cost, at most.
     """
+    low, high, excess = np.inf, -np.inf, 0.0
+    for s in range(np.uint64(first), np.uint64(last)):
+        least, before = np.inf, np.inf
+        old = chosen = np.uint64(pairs[s])
+        for i in range(np.uint64(state_starts[s]), np.uint64(state_starts[s + ONE])):
+            q = stage[i] + discount * _mean(data, indices, indptr[i], indptr[i + ONE], u)
+            before = q if i == old else before
+            chosen = i if q < least else chosen
+            least = min(least, q)
+        excess = max(excess, before - least)
+        pairs[s] = chosen
+        best[s] = least
+        low = min(low, least - u[s])
+        high = max(high, least - u[s])
+    return low, high, excess
+
+
+@compiled
+def take_rows(data, indices, indptr, pairs, taken, to_data, to_indices, to_indptr, first, last):
+    """Copy the row of each state's pair to the state's place, unless it is there already.
+
+    A row that is shorter than its place ends in zeros.
+    """
+    for s in range(np.uint64(first), np.uint64(last)):
+        if taken[s] != pairs[s]:
+            taken[s] = pairs[s]
+            k, end = indptr[np.uint64(pairs[s])], indptr[np.uint64(pairs[s]) + ONE]
+            for j in range(to_indptr[s], to_indptr[s + ONE]):
+                to_data[j] = data[k] if k < end else 0.0
+                to_indices[j] = indices[k] if k < end else s
+                k += ONE
+    return (0,)
+
+
+@compiled
+def evaluate(data, indices, indptr, stage, discount, u, out, first, last):
+    """Set out = stage + γ M u. Returns the least and the largest entry of out - u."""
     low, high = np.inf, -np.inf
-    for s in range(u.size):
-        minimum = np.inf
-        for i in range(state_starts[s], state_starts[s + 1]):
-            q = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                q += data[k] * u[indices[k]]
-            q = stage[i] + discount * q
-            if q < minimum:
-                minimum = q
-                pairs[s] = i
-        best[s] = minimum
-        low = min(low, minimum - u[s])
-        high = max(high, minimum - u[s])
+    k = indptr[np.uint64(first)]
+    for s in range(np.uint64(first), np.uint64(last)):
+        end = indptr[s + ONE]
+        out[s] = stage[s] + discount * _mean(data, indices, k, end, u)
+        k = end
+        low = min(low, out[s] - u[s])
+        high = max(high, out[s] - u[s])
     return low, high
 
 
-@cached()
-def improve(data, indices, indptr, state_starts, stage, discount, u):
-    """Set u(s) ← (L u)(s) in place, through the states and back.
+@compiled
+def improve(data, indices, indptr, state_starts, stage, discount, u, pairs):
+    """Set u(s) ← (L u)(s) in place, through the states and back, and `pairs` to the best pairs.
 
     Working in place lets a change travel along a whole path in one sweep.
     """
-    n = u.size
-    for step in range(2 * n):
-        s = step if step < n else 2 * n - 1 - step
-        minimum = np.inf
-        for i in range(state_starts[s], state_starts[s + 1]):
-            q = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                q += data[k] * u[indices[k]]
-            minimum = min(minimum, stage[i] + discount * q)
-        u[s] = minimum
+    n = np.uint64(u.size)
+    for step in range(n + n):
+        s = step if step < n else n + n - ONE - step
+        least, chosen = np.inf, np.uint64(pairs[s])
+        for i in range(np.uint64(state_starts[s]), np.uint64(state_starts[s + ONE])):
+            q = stage[i] + discount * _mean(data, indices, indptr[i], indptr[i + ONE], u)
+            chosen = i if q < least else chosen
+            least = min(least, q)
+        u[s] = least
+        pairs[s] = chosen
 
 
-@cached()
-def evaluate(data, indices, indptr, pairs, stage, discount, u, n_sweeps):
-    """Return u after n_sweeps times u ← stage + γ P u, with the chosen pair of each state."""
-    out = np.empty_like(u)
-    for _ in range(n_sweeps):
-        for s in range(u.size):
-            i = pairs[s]
-            total = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                total += data[k] * u[indices[k]]
-            out[s] = stage[i] + discount * total
-        u, out = out, u
-    return u
-
-
-@cached()
+@compiled
 def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
     """Return an approximate solution of x = rhs + γ M x.
 
     It starts from zero and goes n_sweeps times through the rows and back.
     """
-    n = rhs.size
-    x = np.zeros(n)
-    for step in range(2 * n * n_sweeps):
-        i = step % (2 * n)
-        if i >= n:
-            i = 2 * n - 1 - i
-        total, diagonal = 0.0, 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            if j == i:
-                diagonal += data[k]
-            else:
-                total += data[k] * x[j]
-        x[i] = (rhs[i] + discount * total) / (1.0 - discount * diagonal)
+    n = np.uint64(rhs.size)
+    x = np.zeros(rhs.size)
+    for _ in range(n_sweeps):
+        for step in range(n + n):
+            i = step if step < n else n + n - ONE - step
+            total, diagonal = 0.0, 0.0
+            for k in range(indptr[i], indptr[i + ONE]):
+                apart = 0.0 if indices[k] == i else data[k]
+                total += apart * x[indices[k]]
+                diagonal += data[k] - apart
+            x[i] = (rhs[i] + discount * total) / (1.0 - discount * diagonal)
     return x
-
-
-@cached()
-def bicgstab(data, indices, indptr, discount, rhs, rtol, limit):
-    """Return a rough solution of x = rhs + γ M x by BiCGSTAB.
-
-    It is preconditioned from the right with `gauss_seidel`. The vectors are too short for a
-    threaded dot product to be worth it, so nothing here calls one.
-    """
-    n = rhs.size
-    x, r, shadow = np.zeros(n), rhs.copy(), rhs.copy()
-    p, v = np.zeros(n), np.zeros(n)
-    rho, alpha, omega = 1.0, 1.0, 1.0
-    goal = rtol * rtol * _dot(rhs, rhs)
-    for _ in range(limit):
-        old, rho = rho, _dot(shadow, r)
-        if rho == 0.0 or omega == 0.0:
-            break
-        beta = rho / old * alpha / omega
-        for i in range(n):
-            p[i] = r[i] + beta * (p[i] - omega * v[i])
-        ahead = gauss_seidel(data, indices, indptr, discount, p, 1)
-        _residual_map(data, indices, indptr, discount, ahead, v)
-        alpha = _dot(shadow, v)
-        if alpha == 0.0:
-            break
-        alpha = rho / alpha
-        for i in range(n):
-            x[i] += alpha * ahead[i]
-            r[i] -= alpha * v[i]
-        if _dot(r, r) <= goal:
-            break
-        ahead = gauss_seidel(data, indices, indptr, discount, r, 1)
-        t = np.empty(n)
-        _residual_map(data, indices, indptr, discount, ahead, t)
-        omega = _dot(t, t)
-        if omega == 0.0:
-            break
-        omega = _dot(t, r) / omega
-        for i in range(n):
-            x[i] += omega * ahead[i]
-            r[i] -= omega * t[i]
-        if _dot(r, r) <= goal:
-            break
-    return x
-
-
-@cached()
-def _residual_map(data, indices, indptr, discount, x, out):
-    """Set out = x - γ M x."""
-    for i in range(x.size):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * x[indices[k]]
-        out[i] = x[i] - discount * total
-
-
-@cached()
-def _dot(x, y):
-    total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
-    return total

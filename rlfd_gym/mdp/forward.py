@@ -15,11 +15,9 @@ precision does not suffice; then a warning says so.
 
 * Policy iteration (small problems) evaluates by a sparse solve and improves only beyond a
   tolerance, so that ties cannot cycle.
-* Value iteration (large problems) works in rounds. A round computes L u, which gives the bounds,
-  and then either a Gauss-Seidel pass of L (fast if costs travel along paths, as on a grid) or
-  `SWEEPS` evaluations of the greedy policy, as in modified policy iteration (fast if the chain
-  mixes: the span of δ then shrinks faster than γ). It chooses the one that has recently shrunk the
-  span most for its work, and stops once the span of δ is small enough.
+* Value iteration (large problems) sweeps over the tables or solves for the greedy policy roughly,
+  as `rlfd_gym.mdp.iteration` explains, and stops once the bounds are close enough and decide which
+  actions are tied.
 * Linear programming solves MDP-P of the paper with HiGHS. It is slow, and serves as an independent
   check.
 
@@ -34,21 +32,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._errors import SolverError
 from rlfd_gym._warnings import warn
+from rlfd_gym.mdp.iteration import Goal, Iterate, first_pairs, iterate
 from rlfd_gym.mdp.occupancy import LU_STATES, occupancy_of, policy_of, solve_discounted, value_of
 
 if TYPE_CHECKING:
     from rlfd_gym.mdp.tables import TabularMDP
 
 METHODS = ("auto", "policy-iteration", "value-iteration", "linear-program")
-SWEEPS = 10
-# Rounds of value iteration without progress: only rounding or a discount near one can cause these.
-PATIENCE = 1000
 VALUE_TOLERANCE = 1e-9  # promised, for costs up to one
 TIE_TOLERANCE = 1e-10  # what choosing among near-equal actions may cost, for costs up to one
 
@@ -91,12 +86,10 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
     _checks.one_of("method", method, METHODS)
     if method == "auto":
         method = "policy-iteration" if mdp.n_states <= LU_STATES else "value-iteration"
-    solve = {
-        "policy-iteration": _policy_iteration,
-        "value-iteration": value_iteration,
-        "linear-program": _linear_program,
-    }[method]
-    return _certified_plan(mdp, c, solve(mdp, c))
+    if method == "value-iteration":
+        return _plan_of_iterate(mdp, c, _iterated(mdp, c))
+    u = _policy_iteration(mdp, c) if method == "policy-iteration" else _linear_program(mdp, c)
+    return _plan_of_value(mdp, c, u)
 
 
 def optimal_actions(mdp: TabularMDP, cost: ArrayLike, tolerance: float = 0.0) -> FloatArray:
@@ -111,12 +104,17 @@ def optimal_actions(mdp: TabularMDP, cost: ArrayLike, tolerance: float = 0.0) ->
     return policy_of(mdp, (q <= limit[mdp.pair_states]).astype(np.float64))
 
 
-def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
-    """Return the plan of a near-optimal value u.
+def _plan_of_value(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
+    """Return the plan of a near-optimal value u; its policy is greedy, with ties broken."""
+    q, best, delta = _bellman(mdp, cost, u)
+    pairs = _first_within(mdp, q, best + _tie_tolerance(mdp, cost))
+    return _plan_of_iterate(mdp, cost, Iterate(u, best, pairs, delta.min(), delta.max()))
 
-    MacQueen's bounds give its value and error; its policy is greedy, with ties broken.
-    """
-    value, error, q, best = _bounded_value(mdp, cost, u)
+
+def _plan_of_iterate(mdp: TabularMDP, cost: FloatArray, at: Iterate) -> Plan:
+    """Return the plan whose value and error are the middle and the width of MacQueen's bounds."""
+    value, gain = _middle(mdp, at), mdp.discount / (1 - mdp.discount)
+    error = gain * (at.high - at.low) / 2 + _rounding(mdp, cost, at.u) / (1 - mdp.discount)
     scale = max(1.0, float(np.abs(cost).max()))
     if error > VALUE_TOLERANCE * scale:
         warn(
@@ -126,23 +124,14 @@ def _certified_plan(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
             stacklevel=4,
         )
     policy = np.zeros(mdp.n_pairs)
-    policy[_first_within(mdp, q, best + _tie_tolerance(mdp, cost))] = 1.0
+    policy[at.pairs] = 1.0
     value.flags.writeable = policy.flags.writeable = False
-    return Plan(mdp, value, policy, float(mdp.initial @ value), error)
+    return Plan(mdp, value, policy, float(mdp.initial @ value), float(error))
 
 
-def _bounded_value(
-    mdp: TabularMDP, cost: FloatArray, u: FloatArray
-) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-    """Return (V, error, q, L u).
-
-    V is the middle of MacQueen's bounds on V*, and `error` bounds its distance from V*.
-    """
-    q, best, delta = _bellman(mdp, cost, u)
-    gain = mdp.discount / (1 - mdp.discount)
-    value = best + gain * (delta.max() + delta.min()) / 2
-    error = gain * (delta.max() - delta.min()) / 2 + _rounding(mdp, cost, u) / (1 - mdp.discount)
-    return value, float(error), q, best
+def _middle(mdp: TabularMDP, at: Iterate) -> FloatArray:
+    """Return the middle of MacQueen's bounds on V*."""
+    return np.asarray(at.best + mdp.discount / (1 - mdp.discount) * (at.high + at.low) / 2)
 
 
 def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
@@ -163,47 +152,24 @@ def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
         pairs = np.where(better, _first_within(mdp, q, best), pairs)
 
 
-def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float | None = None) -> FloatArray:
-    """Return V* to within `tolerance`.
+def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float) -> FloatArray:
+    """Return V* to within `tolerance`."""
+    return _middle(mdp, _iterated(mdp, cost, tolerance))
 
-    The default meets the promised accuracy and is small enough to recognise ties.
+
+def _iterated(mdp: TabularMDP, cost: FloatArray, tolerance: float | None = None) -> Iterate:
+    """Return the end of value iteration, near enough to V* for `tolerance`.
+
+    The default meets the promised accuracy, and settles ties.
     """
-    from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
-
-    p, discount = mdp.transitions, mdp.discount
-    gain = discount / (1 - discount)
-    target = max(tolerance or _tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost) * gain)
-    stage = (1 - discount) * cost
-    u = mdp.min_by_state(cost)
-    best, pairs = np.empty_like(u), np.empty(mdp.n_states, dtype=np.int64)
-    # `work` is that of a round, in units of one Bellman sweep. `speed` is what the last such round
-    # has gained: e-folds of the span per unit of work.
-    work = {"improve": 3.0, "evaluate": 1.0 + SWEEPS * mdp.n_states / mdp.n_pairs}
-    speed = dict.fromkeys(work, np.inf)
-    kind, span, turn = "improve", np.inf, 0
-    least, stalled = np.inf, 0
-    while True:
-        # A Bellman sweep gives the bounds. Stop once they are close, or after many rounds without
-        # progress.
-        low, high = _sweeps.bellman(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u, best, pairs)
-        stalled = 0 if high - low < 0.999 * least else stalled + 1
-        least = min(least, high - low)
-        if gain * (high - low) <= target or stalled > PATIENCE:
-            return np.asarray(best + gain * (high + low) / 2)
-        if turn > 1:
-            speed[kind] = np.log(span / (high - low)) / work[kind]
-        span, turn = high - low, turn + 1
-        # MacQueen's bounds allow this shift: u stays on its side of V*.
-        best += gain * max(low, 0.0) + gain * min(high, 0.0)
-        u, best = best, u
-        # Continue with the pass that has recently shrunk the span most for its work.
-        kind = max(speed, key=lambda name: speed[name])
-        if turn % 10 == 0:
-            kind = min(speed, key=lambda name: speed[name])  # it may be faster by now
-        if kind == "improve":
-            _sweeps.improve(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, u)
-        else:
-            u = _sweeps.evaluate(p.data, p.indices, p.indptr, pairs, stage, discount, u, SWEEPS)
+    gain, tie = mdp.discount / (1 - mdp.discount), _tie_tolerance(mdp, cost)
+    rounding = _rounding(mdp, cost, cost)
+    fine = max(tie / 4 / gain, 2 * rounding)
+    if tolerance is None:
+        promised = VALUE_TOLERANCE * max(1.0, float(np.abs(cost).max()))
+        return iterate(mdp, cost, Goal(max(1.8 * promised / gain - 4 * rounding / mdp.discount, fine), fine, tie))
+    span = max(2 * tolerance / gain, 2 * rounding)
+    return iterate(mdp, cost, Goal(span, span, tie))
 
 
 def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
@@ -212,6 +178,8 @@ def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
     An optimal policy is optimal from every start, so ν₀ may be taken uniform here, which makes the
     program visit every state.
     """
+    from scipy.optimize import linprog  # slow to load
+
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     scaled = cost / max(1.0, float(np.abs(cost).max()))
     start = np.full(mdp.n_states, 1.0 / mdp.n_states)
@@ -230,8 +198,7 @@ def _bellman(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> tuple[FloatArr
 
 def _first_within(mdp: TabularMDP, q: FloatArray, limit: FloatArray) -> IntArray:
     """Return the first pair of each state whose q is at most the state's limit."""
-    hits = np.flatnonzero(q <= limit[mdp.pair_states])
-    return hits[np.searchsorted(hits, mdp.state_starts[:-1])]
+    return first_pairs(mdp, q <= limit[mdp.pair_states])
 
 
 def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:

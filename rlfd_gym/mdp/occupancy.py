@@ -6,26 +6,33 @@ For a policy π, P_π(s, s') = Σ_a π(a|s) P(s'|s, a) and c_π(s) = Σ_a π(a|s
     occupancy   (I - γ P_πᵀ) ν = (1-γ) ν₀,    μ(s, a) = ν(s) π(a|s).
 
 Both have the form x = b + γ M x, where ‖M‖ = 1 in the sup-norm (values) or the ℓ1-norm
-(occupancies). They are solved by an LU factorisation as long as that is cheap: a dense one for up to
-128 states, where a sparse one takes ten times as long to set up, and a sparse one for up to 2000. For
-more states they are solved by BiCGSTAB preconditioned with a symmetric Gauss-Seidel sweep (the sweep
-carries mass along paths, the Krylov space spreads it). Each is repeated on the residual
-r = b + γ M x - x until ‖r‖ ≤ tolerance ‖b‖. Since ‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), this
-bounds the error of the answer. If BiCGSTAB does not make progress, as on long cycles, plain
-Gauss-Seidel sweeps take over: with M = L + U, a sweep maps the residual to γU(I - γL)⁻¹r, which is
-at most γ times as large in that norm.
+(occupancies). They are solved by
+
+* an LU factorisation where that is cheap: a dense one for up to 128 states, where a sparse one
+  takes ten times as long to set up, a sparse one for up to 2000 or if every state has one next
+  state, and a banded one if states that follow each other have near numbers, as on a chain;
+* otherwise BiCGSTAB preconditioned with a symmetric Gauss-Seidel sweep (the sweep carries mass along
+  paths, the Krylov space spreads it);
+* if this does not make progress, as on long cycles, a banded LU factorisation in the Cuthill-McKee
+  order, unless the matrix is too wide for it;
+* and otherwise plain Gauss-Seidel sweeps: with M = L + U, a sweep maps the residual to
+  γU(I - γL)⁻¹r, which is at most γ times as large in that norm.
+
+Each is repeated on the residual r = b + γ M x - x until ‖r‖ ≤ tolerance ‖b‖. Since
+‖x - x*‖ ≤ ‖r‖/(1-γ) and ‖x*‖ ≤ ‖b‖/(1-γ), this bounds the error of the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dgesv
+from scipy.linalg.lapack import dgbtrf, dgbtrs, dgesv
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from rlfd_gym import _checks
@@ -37,10 +44,14 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-12
 DENSE_STATES = 128  # up to here dense systems are faster than sparse ones; larger ones would wait for BLAS's threads
 LU_STATES = 2_000  # up to here a factorisation is fast even if it fills up
+NARROW = 4  # entries beside the diagonal, up to which a banded factorisation takes no longer than a few sweeps
+BANDED_WORK = 2_000_000_000  # multiplications of a banded factorisation that is better than sweeps
 KRYLOV_STEPS = 100
 EPS = float(np.finfo(float).eps)
 SCALE_ERROR = 1e-7  # of a sum that should be one: where γ is next to one, rounding divided by 1-γ can be more
 SWEEPS = 200  # of Gauss-Seidel at a time, if Krylov steps do not help
+
+Solver = Callable[[FloatArray, float], FloatArray]
 
 
 def occupancy_of(
@@ -158,53 +169,129 @@ def solve_discounted(
 ) -> FloatArray:
     """Solve x = rhs + γ M x, where M does not increase the given norm (1 or infinity)."""
     n = rhs.shape[0]
-    system: Any
-    solve: Callable[[FloatArray], FloatArray]
-    if n <= DENSE_STATES:
-        system = np.asfortranarray(np.eye(n) - discount * matrix.toarray())
-        solve = partial(_dense, system)  # factorises anew for a refinement, which is hardly ever needed
-    else:
-        system = sp.eye_array(n, format="csr") - discount * matrix
-        if n <= LU_STATES:
-            solve = splu(sp.csc_array(system)).solve
-        else:
-            matrix.sort_indices()
-            solve = partial(_krylov, matrix, discount, rtol=max(1e-6, tolerance))
-
+    system = matrix.toarray() if n <= DENSE_STATES else matrix
     x, r = np.zeros(n), rhs
     target = tolerance * np.linalg.norm(rhs, norm)
-    while (before := np.linalg.norm(r, norm)) > target:
-        candidate = x + solve(r)
-        r_new = rhs - system @ candidate
-        if not np.linalg.norm(r_new, norm) <= 0.1 * before:
-            if before <= EPS * np.linalg.norm(x, norm):
-                break  # r is what rounding leaves, and sweeps would take 1/(1-γ) steps to nibble at it
-            solve = partial(_sweep, matrix, discount)  # slow but certain
-            candidate = x + solve(r)
-            r_new = rhs - system @ candidate
-            if np.linalg.norm(r_new, norm) > (1 + discount) / 2 * before:
-                break  # only rounding can do this: x is as exact as floating point allows
-        x, r = candidate, r_new
+    for solve, share in solvers(matrix, discount):
+        while (before := np.linalg.norm(r, norm)) > target:
+            candidate = x + solve(r, max(1e-6, tolerance))
+            r_new = rhs - candidate + discount * (system @ candidate)
+            if not np.linalg.norm(r_new, norm) <= share * before:
+                break
+            x, r = candidate, r_new
+        # What rounding leaves of r would take sweeps 1/(1-γ) steps to nibble at.
+        if before <= max(target, EPS * np.linalg.norm(x, norm)):
+            break
     return np.asarray(x)
 
 
-def _dense(system: FloatArray, rhs: FloatArray) -> FloatArray:
+def solvers(matrix: sp.csr_array, discount: float) -> Iterator[tuple[Solver, float]]:
+    """Return ways to solve x = rhs + γ M x, each with the share of the residual that it should leave at most.
+
+    They take rhs and the relative residual to stop at, and may do better or worse.
+    """
+    n = matrix.shape[0]
+    if n <= DENSE_STATES:
+        # It factorises anew for a refinement, which is hardly ever needed.
+        yield partial(_dense, np.asfortranarray(np.eye(n) - discount * matrix.toarray())), 0.1
+    elif n <= LU_STATES or matrix.nnz <= n:
+        yield _sparse(matrix, discount), 0.1
+    elif _width(matrix, min(n, 1_000)) <= NARROW and _width(matrix, n) <= NARROW:
+        yield _banded(matrix, discount), 0.1
+    else:
+        matrix.sum_duplicates()
+        yield partial(_krylov, matrix, discount), 0.1
+        order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=False)
+        ordered = matrix[order][:, order]
+        if n * _width(ordered, n) ** 2 <= BANDED_WORK:
+            yield _banded(ordered, discount, order), 0.1
+    # Only rounding can leave more than this: then x is as exact as floating point allows.
+    yield partial(_sweep, matrix, discount), (1 + discount) / 2
+
+
+def _dense(system: FloatArray, rhs: FloatArray, rtol: float) -> FloatArray:
     """Solve a dense system; NumPy's solver would use several threads from 100 rows on, and wait for them."""
     return np.asarray(dgesv(system, rhs)[2])
 
 
+def _sparse(matrix: sp.csr_array, discount: float) -> Solver:
+    """Factorise I - γ M with SuperLU."""
+    factors = splu(sp.csc_array(sp.eye_array(matrix.shape[0], format="csr") - discount * matrix))
+    return lambda rhs, rtol: np.asarray(factors.solve(rhs))
+
+
+def _width(matrix: sp.csr_array, n_rows: int) -> int:
+    """Return how far from the diagonal the entries of the first rows are."""
+    rows = np.repeat(np.arange(n_rows), np.diff(matrix.indptr[: n_rows + 1]))
+    return int(np.abs(matrix.indices[: rows.size] - rows).max(initial=0))
+
+
+def _banded(matrix: sp.csr_array, discount: float, order: IntArray | None = None) -> Solver:
+    """Factorise I - γ M within its band; `order` says where each row of M was before."""
+    n = matrix.shape[0]
+    width = _width(matrix, n)
+    rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
+    bands = np.zeros((3 * width + 1, n), order="F")
+    bands[2 * width + rows - matrix.indices, matrix.indices] = -discount * matrix.data
+    bands[2 * width] += 1.0
+    factors, pivots, _ = dgbtrf(bands, width, width, overwrite_ab=True)
+
+    def solve(rhs: FloatArray, rtol: float) -> FloatArray:
+        if order is None:
+            return np.asarray(dgbtrs(factors, width, width, rhs, pivots)[0])
+        x = np.empty_like(rhs)
+        x[order] = dgbtrs(factors, width, width, rhs[order], pivots)[0]
+        return x
+
+    return solve
+
+
 def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) -> FloatArray:
-    """Return a rough solution by preconditioned BiCGSTAB; the caller measures its error."""
+    """Return a rough solution by BiCGSTAB, preconditioned from the right with a Gauss-Seidel sweep."""
     from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
 
-    return np.asarray(_sweeps.bicgstab(matrix.data, matrix.indices, matrix.indptr, discount, rhs, rtol, KRYLOV_STEPS))
+    rows = _sweeps.rows_of(matrix)
+    x, r = np.zeros_like(rhs), rhs.copy()
+    p, v = np.zeros_like(rhs), np.zeros_like(rhs)
+    rho = alpha = omega = 1.0
+    goal = rtol * rtol * _dot(rhs, rhs)
+    for _ in range(KRYLOV_STEPS):
+        old, rho = rho, _dot(rhs, r)
+        if rho == 0.0 or omega == 0.0:
+            break
+        p = r + rho / old * alpha / omega * (p - omega * v)
+        ahead = _sweeps.gauss_seidel(*rows, discount, p, 1)
+        v = ahead - discount * (matrix @ ahead)
+        along = _dot(rhs, v)
+        if along == 0.0:
+            break
+        alpha = rho / along
+        x += alpha * ahead
+        r -= alpha * v
+        if _dot(r, r) <= goal:
+            break
+        ahead = _sweeps.gauss_seidel(*rows, discount, r, 1)
+        t = ahead - discount * (matrix @ ahead)
+        if not t.any():
+            break
+        omega = _dot(t, r) / _dot(t, t)
+        x += omega * ahead
+        r -= omega * t
+        if _dot(r, r) <= goal:
+            break
+    return x
 
 
-def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray) -> FloatArray:
+def _dot(x: FloatArray, y: FloatArray) -> float:
+    """Return <x, y>; what `x @ y` returns depends on the number of BLAS's threads."""
+    return float(np.einsum("i,i->", x, y))
+
+
+def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) -> FloatArray:
     """Return a rough solution by symmetric Gauss-Seidel sweeps.
 
     Each sweep multiplies the residual by at most γ².
     """
     from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
 
-    return np.asarray(_sweeps.gauss_seidel(matrix.data, matrix.indices, matrix.indptr, discount, rhs, SWEEPS))
+    return np.asarray(_sweeps.gauss_seidel(*_sweeps.rows_of(matrix), discount, rhs, SWEEPS))

@@ -120,7 +120,20 @@ def test_the_krylov_solver_agrees_with_the_factorisation(mdp, seed):
     policy, cost = random_policy(mdp, seed), random_cost(mdp, seed + 1)
     mu, value = mdp.occupancy_of(policy), mdp.value_of(policy, cost)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rlfd_gym.mdp.occupancy, "LU_STATES", 0)
+        for name, limit in (("DENSE_STATES", 0), ("LU_STATES", 0), ("NARROW", -1)):
+            patch.setattr(rlfd_gym.mdp.occupancy, name, limit)
+        np.testing.assert_allclose(mdp.occupancy_of(policy), mu, atol=2e-12)
+        np.testing.assert_allclose(mdp.value_of(policy, cost), value, atol=2e-12)
+
+
+@given(mdps(), seeds)
+def test_factorisations_within_a_band_agree_with_others(mdp, seed):
+    policy, cost = random_policy(mdp, seed), random_cost(mdp, seed + 1)
+    mu, value = mdp.occupancy_of(policy), mdp.value_of(policy, cost)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in (("DENSE_STATES", 0), ("LU_STATES", 0), ("NARROW", 10)):
+            patch.setattr(rlfd_gym.mdp.occupancy, name, limit)
+        patch.setattr(rlfd_gym.mdp.occupancy, "_krylov", None)
         np.testing.assert_allclose(mdp.occupancy_of(policy), mu, atol=2e-12)
         np.testing.assert_allclose(mdp.value_of(policy, cost), value, atol=2e-12)
 
@@ -130,7 +143,8 @@ def test_a_useless_solver_leaves_the_work_to_the_fixed_point_iteration(mdp, seed
     policy, cost = random_policy(mdp, seed), random_cost(mdp, seed + 1)
     mu, value = mdp.occupancy_of(policy), mdp.value_of(policy, cost)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rlfd_gym.mdp.occupancy, "LU_STATES", 0)
+        for name, limit in (("DENSE_STATES", 0), ("LU_STATES", 0), ("NARROW", -1), ("BANDED_WORK", -1)):
+            patch.setattr(rlfd_gym.mdp.occupancy, name, limit)
         patch.setattr(rlfd_gym.mdp.occupancy, "_krylov", lambda matrix, discount, rhs, rtol: rhs * np.nan)
         np.testing.assert_allclose(mdp.occupancy_of(policy), mu, atol=2e-12)
         np.testing.assert_allclose(mdp.value_of(policy, cost), value, atol=2e-12)
@@ -141,18 +155,50 @@ def test_a_zero_cost_is_worth_nothing():
     assert mdp.value_of([1.0], [0.0]).tolist() == [0.0]
 
 
-def test_long_cycles_are_solved():
-    # A permutation of 5000 states defeats Krylov methods: the sweeps must take over.
-    n, rng = 5000, np.random.default_rng(0)
-    order = rng.permutation(n)
-    following = np.empty(n, dtype=int)
-    following[order] = np.roll(order, -1)
-    matrix = sp.csr_array((np.ones(n), following, np.arange(n + 1)), shape=(n, n))
-    mdp = TabularMDP(matrix, np.arange(n), np.zeros(n, dtype=int), None, 0.99)
-    cost = rng.uniform(-1, 1, n)
+def shuffled_cycle(n, chances, discount):
+    """A cycle through the states in a random order, on which one move leads 1, 2, ... states ahead."""
+    order = np.random.default_rng(0).permutation(n)
+    rows = np.repeat(order, len(chances))
+    to = np.stack([np.roll(order, -1 - k) for k in range(len(chances))], axis=1).ravel()
+    matrix = sp.csr_array((np.tile(chances, n), (rows, to)), shape=(n, n))
+    return TabularMDP(matrix, np.arange(n), np.zeros(n, dtype=int), None, discount)
+
+
+def never(*arguments):
+    raise AssertionError("sweeps would take long")
+
+
+@pytest.mark.parametrize("discount", [0.99, 0.9999])
+@pytest.mark.parametrize("chances", [[1.0], [0.9, 0.1], [0.0, 0.9, 0.1]])
+def test_long_cycles_are_factorised(monkeypatch, chances, discount):
+    # A permutation of 5000 states defeats Krylov methods, and sweeps would take 1/(1-γ) steps.
+    n, rng = 5000, np.random.default_rng(1)
+    mdp, cost = shuffled_cycle(n, chances, discount), rng.uniform(-1, 1, n)
+    monkeypatch.setattr(rlfd_gym.mdp.occupancy, "_sweep", never)
     value = mdp.value_of(np.ones(n), cost)
-    np.testing.assert_allclose(value, 0.01 * cost + 0.99 * value[following], atol=1e-13)
+    residual = (1 - discount) * cost + discount * (mdp.transitions @ value) - value
+    assert np.abs(residual).max() <= 1e-12 * (1 - discount)
     np.testing.assert_allclose(mdp.flow(mdp.occupancy_of(np.ones(n))), mdp.initial, atol=1e-12)
+
+
+def test_paths_into_cycles_are_factorised(monkeypatch):
+    n, rng = 5000, np.random.default_rng(2)
+    matrix = sp.csr_array((np.ones(n), rng.integers(n, size=n), np.arange(n + 1)), shape=(n, n))
+    mdp, cost = TabularMDP(matrix, np.arange(n), np.zeros(n, dtype=int), None, 0.9999), rng.uniform(-1, 1, n)
+    monkeypatch.setattr(rlfd_gym.mdp.occupancy, "_sweep", never)
+    monkeypatch.setattr(rlfd_gym.mdp.occupancy, "_krylov", never)
+    value = mdp.value_of(np.ones(n), cost)
+    np.testing.assert_allclose(value, 1e-4 * cost + 0.9999 * (matrix @ value), atol=1e-15)
+
+
+def test_cycles_that_cannot_be_factorised_are_swept(monkeypatch):
+    for name, limit in (("NARROW", -1), ("BANDED_WORK", -1)):
+        monkeypatch.setattr(rlfd_gym.mdp.occupancy, name, limit)
+    mdp = shuffled_cycle(2500, [0.9, 0.1], 0.9)
+    monkeypatch.setattr(rlfd_gym.mdp.occupancy, "_krylov", lambda matrix, discount, rhs, rtol: rhs * np.nan)
+    cost = np.random.default_rng(3).uniform(-1, 1, 2500)
+    value = mdp.value_of(np.ones(2500), cost)
+    np.testing.assert_allclose(value, 0.1 * cost + 0.9 * (mdp.transitions @ value), atol=1e-13)
 
 
 def test_probabilities_in_single_precision_are_normalised():

@@ -1,0 +1,190 @@
+"""Value iteration for large problems: sweeps where the chain mixes, rough solves where it does not.
+
+Every round computes L u, which gives the bounds of `rlfd_gym.mdp.forward`, and the greedy policy π.
+Then one of two things brings u nearer to V^π:
+
+* **Sweeps** u ← (1-γ) c_π + γ P_π u, until the span of the change is a small part of that of
+  L u - u, as in modified policy iteration. The constant part of the error is known from the bounds, so what
+  counts is how quickly the chain mixes. The states are shared out among threads.
+* **A rough solve** of u = (1-γ) c_π + γ P_π u: Gauss-Seidel passes of L, through the states and
+  back, let a better policy spread along whole paths, and BiCGSTAB, or a factorisation where P_π is
+  narrow, evaluates what these passes have chosen.
+
+It begins with sweeps. If the speed at which these shrink the span, per entry of the tables that they
+pass, means that they will need more than `LONG` passes over the tables, it turns to solves. If
+solves make no progress, it returns to sweeps, which always converge.
+Work is counted in passes, not in seconds, so the answer depends neither on the machine nor on the
+number of threads.
+
+Once nothing changes in the policy, it is evaluated to the accuracy that is asked for.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.mdp.occupancy import solvers
+
+if TYPE_CHECKING:
+    from rlfd_gym.mdp.tables import TabularMDP
+
+SHRINK = 0.03  # of the span, by evaluating a policy that still changes
+FINER = 0.01  # the same, by a solve
+PASSES = 3  # of Gauss-Seidel before a solve
+MOST_SWEEPS = 20  # in a round
+LONG = 50.0  # passes over the tables
+STUCK = 50  # rounds of solves without progress
+PATIENCE = 1000  # rounds without progress: only rounding or a discount near one can cause these
+THREADED = 1_000_000  # entries of a sweep, from which on threads are worth it
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When to stop: how small the span of L u - u has to be.
+
+    Attributes:
+        span: at which the value is as exact as it is asked for.
+        fine: at which also ties are certain. Between the two the iteration stops as soon as no pair
+            is so near to `slack` that its place could change.
+        slack: what a pair may cost more than the best and be chosen if it is the first.
+    """
+
+    span: float
+    fine: float
+    slack: float
+
+
+@dataclass
+class Iterate:
+    """A value u with L u, the policy that is greedy for u, and the least and largest L u - u.
+
+    `excess` is how much more than the best the policy of before costs in a step, at most.
+    """
+
+    u: FloatArray
+    best: FloatArray
+    pairs: IntArray
+    low: float = -np.inf
+    high: float = np.inf
+    excess: float = np.inf
+
+    @property
+    def span(self) -> float:
+        """How far apart the least and the largest entry of L u - u are."""
+        return self.high - self.low
+
+
+def iterate(mdp: TabularMDP, cost: FloatArray, goal: Goal) -> Iterate:
+    """Return a value that meets the goal, or the last one if rounding does not let it."""
+    gain, share = mdp.discount / (1 - mdp.discount), mdp.n_states / mdp.n_pairs
+    at = Iterate(mdp.min_by_state(cost), np.empty(mdp.n_states), mdp.state_starts[:-1].copy())
+    solving = stuck = False
+    begun = least = np.inf
+    stalled, work = 0, 0.0
+    with ExitStack() as stack:
+        tables = _Tables(mdp, cost, stack)
+        while True:
+            tables.bellman(at)
+            stalled = 0 if at.span < 0.999 * least else stalled + 1
+            least = min(least, at.span)
+            if at.span <= goal.span or stalled > PATIENCE:
+                margin = tables.settle(at, goal.slack)
+                if at.span <= goal.fine or margin > gain * at.span or stalled > PATIENCE:
+                    return at
+            # Sweeps are given up once they will take long, and solves if they do not help.
+            if begun == np.inf:
+                begun = at.span
+            elif not stuck:
+                solving = solving or work * np.log(at.span / goal.span) > LONG * np.log(begun / at.span)
+            if solving and stalled > STUCK:
+                solving, stuck = False, True
+            # The bounds allow this shift: u stays on its side of V*.
+            at.best += gain * max(at.low, 0.0) + gain * min(at.high, 0.0)
+            at.u, at.best = at.best, at.u
+            aim = max(SHRINK * min(at.excess, at.span), 0.5 * (goal.span if at.span > goal.span else goal.fine))
+            if solving:
+                tables.solve(at, aim)
+            else:
+                work += 1 + share * tables.sweep(at, aim)
+
+
+def first_pairs(mdp: TabularMDP, eligible: NDArray[np.bool_]) -> IntArray:
+    """Return the first eligible pair of each state."""
+    hits = np.flatnonzero(eligible)
+    return hits[np.searchsorted(hits, mdp.state_starts[:-1])]
+
+
+class _Tables:
+    """The arrays of an MDP and a cost, as the compiled sweeps take them."""
+
+    def __init__(self, mdp: TabularMDP, cost: FloatArray, stack: ExitStack) -> None:
+        """Take the tables; threads end with the stack."""
+        from rlfd_gym._compiled import CONFIG  # numba, and compiled code: loaded only for problems that need it
+        from rlfd_gym.mdp import _sweeps
+
+        self.sweeps, self.mdp = _sweeps, mdp
+        self.rows = _sweeps.rows_of(mdp.transitions)
+        self.stage = (1 - mdp.discount) * cost
+        threads = min(CONFIG.NUMBA_NUM_THREADS, mdp.n_states)
+        self.pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
+        cuts = np.linspace(0, mdp.n_states, threads + 1).astype(int).tolist()
+        self.parts = list(pairwise(cuts))
+        # The rows of a policy, each in a place that holds the longest row of its state.
+        places = np.maximum.reduceat(np.diff(mdp.transitions.indptr), mdp.state_starts[:-1])
+        starts = np.append(0, np.cumsum(places)).astype(np.uint64)
+        self.taken = np.full(mdp.n_states, -1, dtype=np.int64)
+        self.policy_rows = (np.empty(int(starts[-1])), np.empty(int(starts[-1]), dtype=np.uint32), starts)
+
+    def bellman(self, at: Iterate) -> None:
+        """Set everything that follows from u."""
+        arguments = (*self.rows, self.mdp.state_starts, self.stage, self.mdp.discount, at.u, at.best, at.pairs)
+        lows, highs, excesses = self._shared(self.sweeps.bellman, arguments, self.mdp.transitions.nnz)
+        at.low, at.high, at.excess = min(lows), max(highs), max(excesses)
+
+    def settle(self, at: Iterate, slack: float) -> float:
+        """Let the first of the tied pairs be the policy's; return how far any pair is from a tie."""
+        q = self.stage + self.mdp.discount * (self.mdp.transitions @ at.u)
+        over = q - self.mdp.min_by_state(q)[self.mdp.pair_states]
+        at.pairs[:] = first_pairs(self.mdp, over <= slack)
+        return float(np.abs(over - slack).min(where=over > 0, initial=np.inf))
+
+    def sweep(self, at: Iterate, aim: float) -> int:
+        """Evaluate the policy by sweeps until their span is at most `aim`; return their number."""
+        entries, stage = self.policy_rows[0].size, self.stage[at.pairs]
+        self._shared(self.sweeps.take_rows, (*self.rows, at.pairs, self.taken, *self.policy_rows), entries)
+        done, span = 0, np.inf
+        while span > aim and done < MOST_SWEEPS:
+            arguments = (*self.policy_rows, stage, self.mdp.discount, at.u, at.best)
+            lows, highs = self._shared(self.sweeps.evaluate, arguments, entries)
+            at.u, at.best = at.best, at.u
+            done, span = done + 1, max(highs) - min(lows)
+        return done
+
+    def solve(self, at: Iterate, aim: float) -> None:
+        """Improve the policy along paths if it has changed, and evaluate it roughly."""
+        mdp, pairs = self.mdp, at.pairs
+        if at.excess > SHRINK * at.span:
+            for _ in range(PASSES):
+                self.sweeps.improve(*self.rows, mdp.state_starts, self.stage, mdp.discount, at.u, pairs)
+        matrix = mdp.transitions[pairs]
+        residual = self.stage[pairs] + mdp.discount * (matrix @ at.u) - at.u
+        span = np.ptp(residual)
+        for solver, _ in solvers(matrix, mdp.discount):
+            step = solver(residual, min(FINER, aim / max(span, aim)))
+            if np.ptp(residual - step + mdp.discount * (matrix @ step)) <= 0.5 * span:
+                at.u += step
+                break
+
+    def _shared(self, kernel: Any, arguments: tuple[Any, ...], entries: int) -> Any:
+        """Return the results of a kernel on all parts of the states, one list for each result."""
+        if self.pool is None or entries < THREADED:
+            return zip(kernel(*arguments, 0, self.mdp.n_states), strict=True)
+        return zip(*self.pool.map(lambda part: kernel(*arguments, *part), self.parts), strict=True)
