@@ -63,20 +63,19 @@ MAX_STEPS = 100  # usually half of them are not needed
 def improve(best: Incumbent, promise: Promise) -> int:
     """Improve `best` by all parts of the method until it keeps the promise.
 
-    Returns the number of products with Tγ D Tγᵀ.
+    Returns the number of products with Tγ D Tγᵀ and of policies.
     """
-    problem, equations = best.problem, NormalEquations(best)
+    problem, equations, count = best.problem, NormalEquations(best), 0
     policies = Policies(best) if problem.alpha > 0 and has_start(problem) else None
     if policies is not None:
-        policies.improve(promise, BRIEFLY)
-    products = 0
+        count += policies.improve(promise, BRIEFLY)
     if not (best.keeps(promise) or best.out_of_time()):
-        products = newton(best, promise, equations, None if policies is None else policies.first)
+        count += newton(best, promise, equations, None if policies is None else policies.first)
     if policies is not None:
-        policies.improve(promise, THOROUGHLY)
+        count += policies.improve(promise, THOROUGHLY)
     if not (best.keeps(promise) or best.out_of_time()):
-        products += interior_point(best, promise, equations)
-    return products
+        count += interior_point(best, promise, equations)
+    return count
 
 
 def newton(

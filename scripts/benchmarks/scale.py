@@ -24,6 +24,7 @@ DISCOUNTS, ALPHAS, SHOWN = (0.99, 0.999), (1e-4, 0.005, 0.1, 1.0, 10.0), (None, 
 SIZES, LARGEST = (10_000, 100_000, 1_000_000), 10_000_000
 SCALED_KINDS, SCALED_BELIEFS = ("grid", "garnet5"), ("NearPrior", "Prices")
 SCALED_DISCOUNT, SCALED_ALPHA = 0.9, 0.005
+EXPERTS_PRICES = (0.3, 1.0, 0.7)  # what the expert goes by; each is known to be in [0.4, 1]
 MOST_GIB = 12.0  # of memory, for ten million pairs
 CHILD = "from benchmarks.scale import child; child(*__import__('sys').argv[1:])"
 
@@ -126,11 +127,11 @@ def child(kind: str, belief: str, n_pairs: str) -> None:
 def _problem(kind: str, belief: str, n_pairs: int) -> RLfDProblem:
     """Return a problem whose belief is near the prior, or has a price for each of three groups of pairs."""
     mdp, cost, prior = world(kind, n_pairs, SCALED_DISCOUNT)
-    expert = noisy_expert(mdp, cost, NOISE)
     if belief == "NearPrior":
-        return RLfDProblem(mdp, expert, prior, SCALED_ALPHA)
+        return RLfDProblem(mdp, noisy_expert(mdp, cost, NOISE), prior, SCALED_ALPHA)
     group = np.random.default_rng(1).integers(3, size=mdp.n_pairs)
     features = cost[:, None] * (group[:, None] == np.arange(3))
+    expert = noisy_expert(mdp, features @ np.array(EXPERTS_PRICES), NOISE)
     return RLfDProblem(mdp, expert, belief=Prices(features, np.full(3, 0.4), np.ones(3)))
 
 
