@@ -174,9 +174,10 @@ def draw(path: Path) -> str:
 SECTION = """
 ## From ten thousand to ten million pairs
 
-`solve_exact` with γ = {discount}, for `NearPrior` (α = {alpha}, "matrix-free") and for `Prices` with three ranges (cutting
-planes), on a grid and on a random graph with five next states a pair. Each is solved in a process of its own. The gap is in per cent of the part of
-the value that can change; the memory is that of the whole process, with the tables and what building them took.
+`solve_exact` with γ = {discount} on a grid and on a random graph with five next states a pair: `NearPrior` with
+α = {alpha} by the matrix-free method, and `Prices` with three ranges by cutting planes. Each is solved in a process of
+its own. The gap is in per cent of the part of the value that can change; the memory is that of the whole process, with
+the tables and what building them took.
 
 ![Seconds and memory against the number of pairs, on logarithmic axes]({picture})
 
