@@ -2,7 +2,8 @@
 
     python scripts/benchmark.py              # all of them
     python scripts/benchmark.py --only forward
-    python scripts/benchmark.py --docs docs  # also docs/performance.md
+    python scripts/benchmark.py --only sweep --pairs 100000
+    python scripts/benchmark.py --docs docs  # also docs/performance.md and docs/scaling.png
 
 Each line says what was timed, our time, the baseline's time, their ratio, and the target that the
 ratio has to meet. The library and the baseline take turns, and the best of several turns counts,
@@ -16,9 +17,10 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
-from benchmarks import anchors, cluster, data, descent, exact, first_use, planning, sparse
+from benchmarks import anchors, cluster, data, descent, exact, first_use, planning, scale, sparse
 from benchmarks.lines import Line
 
 from rlfd_gym.report import run_script, write
@@ -35,22 +37,26 @@ that other work on the machine disturbs both equally. Ratios matter, times are t
 | what | ours | baseline | ratio | target |
 |---|---:|---:|---:|---|
 {rows}
-"""
+{scaling}"""
 
 
 def main() -> None:
     """Print the chosen lines as they are measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}, sweep")
+    parser.add_argument(
+        "--pairs", type=int, default=1_000_000, metavar="N", help="the size of sweep; a million if left out"
+    )
     parser.add_argument("--docs", type=Path, metavar="DIR", help="also write performance.md there; not with --only")
     options = parser.parse_args()
     name = options.only
     if name is not None and options.docs is not None:
         parser.error("--docs needs all benchmarks, not --only one")
-    if name is not None and name not in BENCHMARKS:
-        near = get_close_matches(name, BENCHMARKS, n=1)
+    known = {**BENCHMARKS, "sweep": partial(scale.sweep, options.pairs)}  # hours for a million pairs: only if asked for
+    if name is not None and name not in known:
+        near = get_close_matches(name, known, n=1)
         parser.error(f"unknown benchmark {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    chosen = BENCHMARKS if name is None else {name: BENCHMARKS[name]}
+    chosen = BENCHMARKS if name is None else {name: known[name]}
     print(f"{'what':<58}{'ours':>16}{'baseline':>22}{'ratio':>10}  target")
     lines = []
     for measure in chosen.values():
@@ -62,12 +68,12 @@ def main() -> None:
                 flush=True,
             )
     if options.docs is not None:
-        write(options.docs / "performance.md", page(lines).encode())
-        print(f"\nwritten: {options.docs / 'performance.md'}")
+        write(options.docs / "performance.md", page(lines, scale.draw(options.docs / "scaling.png")).encode())
+        print(f"\nwritten: {options.docs / 'performance.md'} and scaling.png")
 
 
-def page(lines: list[Line]) -> str:
-    """Return the page of documentation."""
+def page(lines: list[Line], scaling: str) -> str:
+    """Return the page of documentation, with the section on how the cost grows."""
     rows = "\n".join(
         f"| {line.claim} | {line.ours} | {line.baseline} | {line.ratio:.3g} "
         f"| {line.target}, {'met' if line.met else 'missed'} |"
@@ -75,9 +81,8 @@ def page(lines: list[Line]) -> str:
     )
     missed = [f"{line.claim} against {line.baseline}" for line in lines if not line.met]
     lost = f"**Missed, {len(missed)} of {len(lines)}:** {'; '.join(missed)}." if missed else "All were met."
-    return PAGE.format(
-        lost=lost, rows=rows, cores=os.cpu_count(), machine=platform.machine(), python=platform.python_version()
-    )
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    return PAGE.format(lost=lost, rows=rows, scaling=scaling, **machine)
 
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
@@ -93,6 +98,8 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "exact-large": exact.exact_large,
     "structures": exact.structures,
     "structures-large": exact.structures_large,
+    "ten-million": scale.ten_million,
+    "scaling": scale.scaling,
     "beliefs": exact.beliefs,
     "sparse": sparse.sparse,
     "anchors": anchors.anchors,

@@ -109,6 +109,46 @@ def blend(old, new, expert, prior, low_end, high_end, curvature):
 
 
 @cached()
+def greedy(data, indices, indptr, state_starts, stage, discount, value, improved, pairs):
+    """Set improved = L value, L the Bellman operator, and `pairs` to each state's first best pair.
+
+    Returns the least and the largest entry of L value - value.
+    """
+    low, high = np.inf, -np.inf
+    for s in range(value.size):
+        least = np.inf
+        for i in range(state_starts[s], state_starts[s + 1]):
+            ahead = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                ahead += data[k] * value[indices[k]]
+            ahead = stage[i] + discount * ahead
+            if ahead < least:
+                least = ahead
+                pairs[s] = i
+        improved[s] = least
+        low = min(low, least - value[s])
+        high = max(high, least - value[s])
+    return low, high
+
+
+@cached()
+def relax(data, indices, indptr, state_starts, stage, discount, value, n_sweeps):
+    """Set value(s) ← (L value)(s) in place, n_sweeps times through the states and back."""
+    n = value.size
+    for step in range(2 * n * n_sweeps):
+        s = step % (2 * n)
+        if s >= n:
+            s = 2 * n - 1 - s
+        least = np.inf
+        for i in range(state_starts[s], state_starts[s + 1]):
+            ahead = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                ahead += data[k] * value[indices[k]]
+            least = min(least, stage[i] + discount * ahead)
+        value[s] = least
+
+
+@cached()
 def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
     """Return the diagonal of T D Tᵀ."""
     diagonal = np.zeros(state_starts.size - 1)

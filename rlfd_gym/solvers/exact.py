@@ -92,8 +92,8 @@ def solve_exact(problem: RLfDProblem, method: str = "auto", *, time_limit: float
     Returns:
         A solution whose `method` says what was used, and whose `guarantee` says by how much it is
         better than the expert at least. `n_iterations` counts interior point steps ("qp", "lp"),
-        matrix-vector products ("matrix-free"), forward problems ("cutting-planes") or problems
-        with the belief `NearPrior` ("multiplier"). `finished` is False if the time
+        matrix-vector products and policies ("matrix-free"), forward problems ("cutting-planes") or
+        problems with the belief `NearPrior` ("multiplier"). `finished` is False if the time
         limit came before the promise was kept; the programs have no bounds on the way, so those
         returned then may be just what imitating the expert gives.
 

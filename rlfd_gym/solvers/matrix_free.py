@@ -1,4 +1,4 @@
-r"""Solve large problems by two matrix-free methods, which need only products with Tγ and Tγᵀ.
+r"""Solve large problems by three matrix-free methods, which need only products with Tγ and Tγᵀ.
 
 **The dual.** Write a = 2α. Eliminating the cost from the Lagrangian of IO-AL_α leaves a problem in
 the occupancy alone,
@@ -10,9 +10,12 @@ The objective h is a quadratic around the expert that turns linear where the cos
 The multiplier of the flow constraint is the value u, and the cost is read off as c = h'(μ).
 
 `Intervals` have a = 0, and the ends lowᵢ and highᵢ instead of -1 and 1: hᵢ' jumps from the one to
-the other at μ_E,ᵢ. Both methods work for it as they are.
+the other at μ_E,ᵢ. The last two methods work for it as they are.
 
-**1. Proximal Newton** (`newton`) is quick where the prior's own policy is nearly right. A proximal
+**1. Mixtures of policies** (`rlfd_gym.solvers.policies`) are quick where α is large, for experts
+whose flow is a start. One or two are tried at first, and more of them after the second method.
+
+**2. Proximal Newton** (`newton`) is quick where the prior's own policy is nearly right. A proximal
 point step from μ_k with step τ minimises h(μ) - <u, Tγ μ> + ‖μ - μ_k‖²/2τ. With z = Tγᵀu it
 separates, and its solution max(m, 0) has three pieces:
 
@@ -29,11 +32,11 @@ falls after a full step and rises after a short one, a state without active pair
 nearly active one, and τ grows tenfold when it is no longer the flow residual that keeps the gap
 open. The method gives up when `PATIENCE` steps have not halved the gap.
 
-**2. Interior point** (`rlfd_gym.solvers.interior_point`) is for the other problems. It solves the
+**3. Interior point** (`rlfd_gym.solvers.interior_point`) is for the other problems. It solves the
 same kind of linear systems, and hardly depends on how far the prior's policy is from the answer.
 
 **Repaired points.** The bounds of `RLfDProblem.bounds` hold for every point in the boxes and the
-simplex, so neither method has to be trusted: whatever they propose is brought there and judged.
+simplex, so no method has to be trusted: whatever they propose is brought there and judged.
 The best cost-value pair and the best occupancy are kept separately (`Incumbent`), because `upper`
 depends only on the former and `lower` only on the latter. Two repairs make the bounds tight early.
 The cost max(Tγᵀu, ĉ - μ_E/a), clipped to [-1, 1], is the best one for u. And an occupancy is
@@ -50,27 +53,38 @@ from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
 from rlfd_gym.solvers.interior_point import ends_of, floor_of, interior_point
 from rlfd_gym.solvers.normal_equations import NormalEquations
+from rlfd_gym.solvers.policies import BRIEFLY, THOROUGHLY, Policies, first_accuracy
+from rlfd_gym.solvers.prices import has_start
 
-PATIENCE = 8  # proximal Newton steps in which the gap has to halve
+PATIENCE = 5  # proximal Newton steps in which the gap has to halve
 MAX_STEPS = 100  # usually half of them are not needed
 
 
 def improve(best: Incumbent, promise: Promise) -> int:
-    """Improve `best` by both parts of the method until it keeps the promise.
+    """Improve `best` by all parts of the method until it keeps the promise.
 
-    Returns the number of products with Tγ D Tγᵀ.
+    Returns the number of products with Tγ D Tγᵀ and of policies.
     """
-    equations = NormalEquations(best)
-    products = newton(best, promise, equations)
+    problem, equations, count = best.problem, NormalEquations(best), 0
+    policies = Policies(best) if problem.alpha > 0 and has_start(problem) else None
+    if policies is not None:
+        count += policies.improve(promise, BRIEFLY)
     if not (best.keeps(promise) or best.out_of_time()):
-        products += interior_point(best, promise, equations)
-    return products
+        count += newton(best, promise, equations, None if policies is None else policies.first)
+    if policies is not None:
+        count += policies.improve(promise, THOROUGHLY)
+    if not (best.keeps(promise) or best.out_of_time()):
+        count += interior_point(best, promise, equations)
+    return count
 
 
-def newton(best: Incumbent, promise: Promise, equations: NormalEquations | None = None) -> int:
+def newton(
+    best: Incumbent, promise: Promise, equations: NormalEquations | None = None, start: FloatArray | None = None
+) -> int:
     """Improve `best` by proximal Newton steps until it keeps the promise or they stall.
 
-    Returns the number of products with Tγ D Tγᵀ.
+    They start at the value `start`, or at the optimal value of the prior. Returns the number of
+    products with Tγ D Tγᵀ.
     """
     from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
@@ -86,9 +100,7 @@ def newton(best: Incumbent, promise: Promise, equations: NormalEquations | None 
     tau = max(10 * a, float(np.sqrt(np.mean(expert**2))))
     damping, products, steps_at_tau = 1e-3, 0, 0
 
-    # The value is needed to the accuracy 1/(n a), at which a difference in cost moves μ by μ's own
-    # size.
-    u = value_iteration(mdp, inner_prior, max(0.1 / max(n * a, 10.0), 1e-6))
+    u = value_iteration(mdp, inner_prior, first_accuracy(problem)) if start is None else start
     z = cost_of_value(mdp, u)
 
     def respond() -> tuple[FloatArray, float]:

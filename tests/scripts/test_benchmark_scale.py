@@ -1,0 +1,40 @@
+"""The benchmark of how the cost grows: its slopes, its picture and its section of the page."""
+
+from __future__ import annotations
+
+import pytest
+from benchmark import page
+from benchmarks import scale
+from benchmarks.lines import Line
+
+
+def power_law(kind: str, belief: str, n_pairs: int) -> dict[str, float]:
+    return {"n_pairs": n_pairs, "seconds": 1e-6 * n_pairs**1.2, "memory": 1e-6 * n_pairs, "share": 0.5}
+
+
+def test_the_slope_is_the_exponent_of_a_power_law():
+    rows = [power_law("grid", "Prices", n) for n in (10, 1_000, 100_000)]
+    assert scale.slope_of(rows) == pytest.approx(1.2)
+
+
+def test_the_page_shows_the_picture_and_what_was_measured(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(scale, "measured", power_law)
+    section = scale.draw(tmp_path / "scaling.png")
+    assert (tmp_path / "scaling.png").stat().st_size > 10_000
+    text = page([Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)], section)
+    assert "](scaling.png)" in text
+    assert "| a claim | 1 s | 2 s | 0.5 | at most 1, met |" in text
+    assert text.count("10,000,000") == len(scale.SCALED_KINDS) * len(scale.SCALED_BELIEFS)
+    slopes = [line.ratio for line in scale.scaling()]
+    assert slopes == pytest.approx([1.2] * 4)
+
+
+@pytest.mark.parametrize("belief", scale.SCALED_BELIEFS)
+@pytest.mark.parametrize("kind", scale.SCALED_KINDS)
+def test_the_measured_problems_are_solved_as_promised(kind, belief):
+    problem = scale._problem(kind, belief, 400)
+    solution, seconds = scale.timed(problem)
+    assert seconds >= 0
+    assert scale.share_of(problem, solution) <= 1.001
+    assert solution.upper > 1e-6  # the expert cannot be explained, so there is something to learn
