@@ -226,6 +226,12 @@ def measure(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             image["classes"].append("wide")
 
 
+def dash_fields(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Set a dash between an argument and what is said of it, which Sphinx leaves to its quotes."""
+    for text in list(doctree.findall(lambda node: isinstance(node, nodes.Text) and node.astext() == " -- ")):
+        text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
+
+
 def place_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Give each entry the places that the pages of source link back to.
 
@@ -263,5 +269,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", link_names, priority=900)
     app.connect("doctree-resolved", break_names, priority=901)
     app.connect("doctree-resolved", measure)
+    app.connect("doctree-resolved", dash_fields)
     app.connect("doctree-resolved", place_names)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
