@@ -11,7 +11,7 @@ from rlfd_gym import __version__
 
 project = "rlfd_gym"
 author = "The rlfd_gym developers"
-copyright = f"2025, {author}"
+copyright = f"2026, {author}"
 release = version = __version__
 
 extensions = [
@@ -43,6 +43,7 @@ pygments_style, pygments_dark_style = "friendly", "native"
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
+smartquotes_action = "qe"  # not dashes: --alpha is an option
 suppress_warnings = ["myst.header"]  # a page that is included, or a docstring, may begin at any level
 
 nb_execution_mode = "cache"

@@ -76,7 +76,8 @@ def _fields(kind: str, body: Sequence[str]) -> Iterator[str]:
         item = None if line.startswith(" ") else ITEM.match(line)
         if item is not None:
             names, _, rest = line.partition(": ") if ": " in line else (line.rstrip(":"), "", "")
-            yield f":{kind} {names.strip()}: {rest}"
+            together = names.strip().replace(", ", ",").replace("*", r"\*")  # a blank would set a type apart
+            yield f":{kind} {together}: {rest}"
         elif line.strip():
             yield f"  {line.strip()}"
 

@@ -4,7 +4,10 @@
 - `{module-doc}` shows a module's docstring, `{docstring}` that of a public name, `{example}` its
   example alone, and `{public-names}` a table of the public names of a package.
 - Formulas become MathML, which browsers draw themselves, so that a page needs no network.
-- A name in code style that is documented becomes a link to its documentation.
+- A name in code style that is documented becomes a link to its documentation, and may be broken
+  where its words end.
+- Cells of tables know how much they hold, and pictures whether they are wide, for site.css.
+- Signatures show types by their names, and defaults that have none as "...".
 """
 
 from __future__ import annotations
@@ -12,18 +15,30 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 from docstring_markdown import examples_of, markdown_of
 from docutils import nodes
 from docutils.utils import new_document
 from docutils.utils.math.latex2mathml import tex2mathml
+from imagesize import get as size_of
 from myst_parser.parsers.sphinx_ import MystParser
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from whole_examples import fenced, find, with_imports
 
 LINKED = re.compile(r"^(?:rlfd_gym\.)?[A-Za-z_][\w.]*$")
+BREAKS = re.compile(r"(?<=[._/:])(?=\w)")
+LONG = 16  # characters of code that may be broken
+SHORT, PHRASE, SENTENCE = 14, 20, 60  # characters in a cell of a table
+WIDE = 1.9  # times as wide as high
+UNNAMED = (
+    (re.compile(r"TypeAliasForwardRef\('(\w+)'\)"), r"\1"),
+    (re.compile(r"(?:~?[\w.]+\.)?_Buffer \| .*?\[complex \| bytes \| str\]"), "ArrayLike"),
+    (re.compile(r"<[^<>]*>"), "..."),
+)
 
 
 def parse_markdown(directive: SphinxDirective, text: str) -> list[nodes.Node]:
@@ -64,7 +79,8 @@ class Docstring(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Parse it."""
-        return parse_markdown(self, markdown_of(find(self.arguments[0]).__doc__ or ""))
+        text = markdown_of(find(self.arguments[0]).__doc__ or "")
+        return parse_markdown(self, with_imports(text, self.arguments[0]))
 
 
 class Example(SphinxDirective):
@@ -73,21 +89,13 @@ class Example(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Show it as a block of code."""
+        """Show it as blocks of code, with the words between them."""
         found = find(self.arguments[0])
         examples = examples_of(found.__doc__ or "")
         if not examples:
             raise self.error(f"{self.arguments[0]} has no example in its docstring")
-        return [nodes.literal_block(text, text, language="pycon") for text in map(self._whole, examples)]
-
-    def _whole(self, example: str) -> str:
-        """Return an example with the imports that its module has anyway, and a reader has not."""
-        package, _, name = self.arguments[0].rpartition(".")
-        lines = [f">>> from {package} import {name}"]
-        if re.search(r"\bnp\.", example):
-            lines.insert(0, ">>> import numpy as np")
-        missing = [line for line in lines if not re.search(rf"import .*\b{line.split()[-1]}\b", example)]
-        return "\n".join([*missing, example])
+        text = "\n".join(map(fenced, examples))
+        return parse_markdown(self, with_imports(text, self.arguments[0]))
 
 
 class PublicNames(SphinxDirective):
@@ -113,23 +121,25 @@ def in_a_line(thing: Any) -> str:
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
-def find(name: str) -> Any:
-    """Return the thing of a dotted name; a function goes before the module that it is named after."""
-    first, *rest = name.split(".")
-    thing, path = importlib.import_module(first), first
-    for part in rest:
-        path = f"{path}.{part}"
-        thing = getattr(thing, part) if hasattr(thing, part) else importlib.import_module(path)
-    return thing
-
-
 def as_markdown(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Wrap a docstring into the directive that parses it."""
-    text = "\n".join(lines)
+    text = markdown_of("\n".join(lines))
+    if what in ("function", "class", "exception"):
+        text = with_imports(text, name)
     if text.strip():
-        lines[:] = [".. markdown::", "", *(f"   {line}" for line in markdown_of(text).splitlines()), ""]
+        lines[:] = [".. markdown::", "", *(f"   {line}" for line in text.splitlines()), ""]
     if what == "module" and hasattr(obj, "__all__"):
         lines += [f".. public-names:: {name}", ""]
+
+
+def plain_signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Return a signature in which types have their names, and which Sphinx can read."""
+    for pattern, name_of in UNNAMED:
+        signature = None if signature is None else pattern.sub(name_of, signature)
+        returned = None if returned is None else pattern.sub(name_of, returned)
+    return signature, returned
 
 
 def inline_math(writer: Any, node: nodes.math) -> None:
@@ -166,7 +176,7 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if not LINKED.match(name) or isinstance(literal.parent, nodes.reference):
             continue
         plain = "." not in name and "_" not in name and name.islower()
-        found = known.get(name, set())
+        found = known.get(name, set()) or known.get(exported(name), set())
         if len(found) != 1 or plain or inside_title(literal):
             continue
         ((target, anchor, full),) = found
@@ -174,6 +184,52 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         reference = nodes.reference("", "", internal=True, refuri=f"{uri}#{anchor}", reftitle=full)
         literal.replace_self(reference)
         reference.append(literal)
+
+
+def exported(name: str) -> str:
+    """Return the last part of a name if a package has it among its public ones, from wherever."""
+    package, _, last = name.rpartition(".")
+    if not package.startswith("rlfd_gym"):
+        return ""
+    try:
+        return last if last in getattr(importlib.import_module(package), "__all__", ()) else ""
+    except ImportError:
+        return ""
+
+
+def break_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Let long names in code style be broken where a word ends."""
+    for literal in list(doctree.findall(nodes.literal)):
+        text = literal.astext()
+        if len(text) < LONG or len(literal.children) != 1 or inside_title(literal):
+            continue
+        first, *others = BREAKS.split(text)
+        pieces: list[nodes.Node] = [nodes.Text(first)]
+        for piece in others:
+            pieces += [nodes.raw("", "<wbr>", format="html"), nodes.Text(piece)]
+        literal.children = []
+        literal.extend(pieces)
+
+
+def measure(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Say of each cell of a table how much it holds, and of pictures whether they are wide."""
+    for cell in doctree.findall(nodes.entry):
+        length = len(cell.astext())
+        if length <= SHORT:
+            cell["classes"].append("short")
+        elif length > PHRASE:
+            cell["classes"].append("phrase" if length <= SENTENCE else "sentence")
+    for image in doctree.findall(nodes.image):
+        path = Path(app.srcdir, image["uri"])
+        width, height = size_of(path) if path.is_file() else (0, 0)
+        if width > WIDE * height:
+            image["classes"].append("wide")
+
+
+def dash_fields(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Set a dash between an argument and what is said of it, which Sphinx leaves to its quotes."""
+    for text in list(doctree.findall(lambda node: isinstance(node, nodes.Text) and node.astext() == " -- ")):
+        text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
 
 
 def place_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -209,6 +265,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("autodoc-process-docstring", as_markdown)
+    app.connect("autodoc-process-signature", plain_signature)
     app.connect("doctree-resolved", link_names, priority=900)
+    app.connect("doctree-resolved", break_names, priority=901)
+    app.connect("doctree-resolved", measure)
+    app.connect("doctree-resolved", dash_fields)
     app.connect("doctree-resolved", place_names)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

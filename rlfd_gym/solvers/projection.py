@@ -1,4 +1,24 @@
-"""Project the prior on the costs that make the expert optimal (IRL-IO_ĉ of the paper)."""
+"""Project the prior on the costs that make the expert optimal (IRL-IO_ĉ of the paper).
+
+    min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
+
+This program always has a solution: under a constant cost every expert is optimal. If the expert is
+far from optimal under every cost near the prior, the projection drifts towards a constant cost. The
+costs that explain the expert form a convex cone that contains the constants. While the box is not
+active, Pythagoras therefore holds,
+
+    var c + ‖c - ĉ‖²/n = var ĉ,
+
+so that var c / var ĉ is the share of the prior's variation that survived.
+
+**Bounds.** `upper` is ‖c - ĉ‖² of the returned cost, which satisfies the constraints up to rounding,
+and
+
+    lower = Σᵢ min over |c'| ≤ 1 of ((c' - ĉᵢ)² - νᵢ c') - ‖Tγ ν‖₁
+
+is a lower bound for every ν that is nonnegative where the expert has no mass: subtract
+<ν, c - Tγᵀu>, which is nonnegative for feasible points, and minimise over the boxes.
+"""
 
 from __future__ import annotations
 
@@ -32,31 +52,20 @@ TELLING = 0.01  # share of the prior's spread between policies below which `proj
 def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike, method: str = "auto") -> Solution:
     """Find the cost nearest to the prior under which the expert is optimal (IRL-IO_ĉ).
 
-        min over c, u ∈ the boxes   ‖c - ĉ‖²    subject to   c - Tγᵀu ≥ 0,   <μ_E, c - Tγᵀu> = 0
-
-    This program always has a solution: under a constant cost every expert is optimal. If the
-    expert is far from optimal under every cost near the prior, the projection drifts towards a
-    constant cost. `stats` says how far:
+    There always is one, because under a constant cost every expert is optimal. `stats` says how
+    much of the prior is left in it:
 
     * `"surviving_variation"`: the variance of the learned cost over that of the prior (clipped to
-      [-1, 1]). The costs that explain the expert form a convex cone that contains the constants.
-      While the box is not active, Pythagoras therefore holds, var c + ‖c - ĉ‖²/n = var ĉ. So this
-      is the share of the prior's variation that survived, between 0 and 1, and it does not depend
-      on scale and shift. It is `nan` for a constant prior.
+      [-1, 1]): the share of the prior's variation that survived, between 0 and 1, which does not
+      depend on scale and shift. It is `nan` for a constant prior.
     * `"surviving_spread"`: max_π ρ_c - min_π ρ_c relative to the same difference under the prior,
       which says how far apart policies still are under the learned cost. (A cost Tγᵀu varies from
       pair to pair and yet tells no policies apart.) Below 1% there is a `RuntimeWarning`.
     * `"regret"`: <μ_E, q> - min q ≥ 0 with q = c - Tγᵀu, by how much the expert may fail to be
       optimal. Where Tγ μ_E = ν₀, it is rounding only.
 
-    The bounds are those of this program. `upper` is ‖c - ĉ‖² of the returned cost, which satisfies
-    the constraints up to rounding, and
-
-        lower = Σᵢ min over |c'| ≤ 1 of ((c' - ĉᵢ)² - νᵢ c') - ‖Tγ ν‖₁
-
-    is a lower bound for every ν that is nonnegative where the expert has no mass: subtract
-    <ν, c - Tγᵀu>, which is nonnegative for feasible points, and minimise over the boxes. The
-    returned occupancy is the expert's own; where it has no mass, the policy plans with the cost.
+    The bounds are those of ‖c - ĉ‖², see the module. The returned occupancy is the expert's own;
+    where it has no mass, the policy plans with the cost.
 
     `method` is "qp" (by PIQP, to 1e-6), "matrix-free" (`rlfd_gym.solvers.projection_newton`, to
     1e-4 of the part of the distance that can change) or "auto", which takes "qp" where that is a

@@ -49,7 +49,7 @@ def test_sections_become_fields_lists_and_blocks_and_the_rest_stays():
     text = module.markdown_of(DOCSTRING)
     assert "\n    x = 1 + 2_3\n" in text
     assert "```{rubric} Heading\n```" in text
-    assert ":param first: what comes first,\n  on two lines.\n:param second, third: what follows.\n" in text
+    assert ":param first: what comes first,\n  on two lines.\n:param second,third: what follows.\n" in text
     assert "**Attributes**\n\n- **kept**: what stays.\n" in text
     assert ":returns: All of it, in one line.\n" in text
     assert "In words:\n\n```pycon\n>>> 1 + 1\n2\n```\n\n```pycon\n>>> 2 + 2\n4\n```\n" in text
