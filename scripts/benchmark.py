@@ -7,15 +7,19 @@
 
 Each line says what was timed, our time, the baseline's time, their ratio, and the target that the
 ratio has to meet. The library and the baseline take turns, and the best of several turns counts,
-so that other work on the machine disturbs both equally.
+so that other work on the machine disturbs both equally. The lines of each benchmark are kept in the
+output folder when it is done, and --resume takes them from there: all of them take more than an hour.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
+import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -23,7 +27,7 @@ from pathlib import Path
 from benchmarks import anchors, cluster, data, descent, exact, first_use, planning, scale, sparse
 from benchmarks.lines import Line
 
-from rlfd_gym.report import run_script, write
+from rlfd_gym.report import check_folder, run_script, write
 
 PAGE = """# Performance
 
@@ -43,32 +47,49 @@ that other work on the machine disturbs both equally. Ratios matter, times are t
 def main() -> None:
     """Print the chosen lines as they are measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}, sweep")
+    parser.add_argument("--only", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}, ten-million, scaling, sweep")
     parser.add_argument(
         "--pairs", type=int, default=1_000_000, metavar="N", help="the size of sweep; a million if left out"
     )
+    parser.add_argument("--out", type=Path, default=Path("results/benchmark"), metavar="DIR", help="output folder")
+    parser.add_argument("--resume", action="store_true", help="take the lines that are in the output folder from there")
     parser.add_argument("--docs", type=Path, metavar="DIR", help="also write performance.md there; not with --only")
     options = parser.parse_args()
     name = options.only
     if name is not None and options.docs is not None:
         parser.error("--docs needs all benchmarks, not --only one")
-    known = {**BENCHMARKS, "sweep": partial(scale.sweep, options.pairs)}  # hours for a million pairs: only if asked for
+    growth = options.out / "growth"
+    benchmarks = BENCHMARKS | {
+        "ten-million": partial(scale.ten_million, growth),
+        "scaling": partial(scale.scaling, growth),
+    }
+    known = benchmarks | {"sweep": partial(scale.sweep, options.pairs)}  # hours for a million pairs: only if asked for
     if name is not None and name not in known:
         near = get_close_matches(name, known, n=1)
         parser.error(f"unknown benchmark {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    chosen = BENCHMARKS if name is None else {name: known[name]}
+    try:
+        check_folder(options.out)
+    except ValueError as error:
+        parser.error(str(error))
+    if not options.resume:
+        shutil.rmtree(growth, ignore_errors=True)
     print(f"{'what':<58}{'ours':>16}{'baseline':>22}{'ratio':>10}  target")
     lines = []
-    for measure in chosen.values():
-        for line in measure():
-            lines.append(line)
-            verdict = "met" if line.met else "MISSED"
-            print(
-                f"{line.claim:<58}{line.ours:>16}{line.baseline:>22}{line.ratio:>10.3g}  {line.target} ({verdict})",
-                flush=True,
-            )
+    for each in benchmarks if name is None else (name,):
+        path = options.out / f"{each}.json"
+        if options.resume and path.exists():
+            found = [Line(**line) for line in json.loads(path.read_text())]
+            for line in found:
+                print(line)
+        else:
+            found = []
+            for line in known[each]():
+                found.append(line)
+                print(line, flush=True)
+            write(path, json.dumps([asdict(line) for line in found]).encode())
+        lines += found
     if options.docs is not None:
-        write(options.docs / "performance.md", page(lines, scale.draw(options.docs / "scaling.png")).encode())
+        write(options.docs / "performance.md", page(lines, scale.draw(options.docs / "scaling.png", growth)).encode())
         print(f"\nwritten: {options.docs / 'performance.md'} and scaling.png")
 
 
@@ -98,8 +119,6 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {
     "exact-large": exact.exact_large,
     "structures": exact.structures,
     "structures-large": exact.structures_large,
-    "ten-million": scale.ten_million,
-    "scaling": scale.scaling,
     "beliefs": exact.beliefs,
     "sparse": sparse.sparse,
     "anchors": anchors.anchors,

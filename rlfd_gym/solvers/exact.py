@@ -69,7 +69,7 @@ METHODS = {
 }
 QP_PAIRS = 100_000
 LP_PAIRS, LP_WORK = 20_000, 1e7  # up to here a linear program takes seconds
-QUICK_WORK = 1.5e9  # multiplications of one factorisation: about 5 s for the 20 that a solve needs
+QUICK_WORK = 5e8  # multiplications of one factorisation: about 2 s for the 20 that a solve needs
 AFFORDABLE_WORK = 1e10  # a minute or two: where the matrix-free method fails
 
 

@@ -23,6 +23,11 @@ class Line:
     target: str
     met: bool
 
+    def __str__(self) -> str:
+        """Return the line as it is printed."""
+        verdict = "met" if self.met else "MISSED"
+        return f"{self.claim:<58}{self.ours:>16}{self.baseline:>22}{self.ratio:>10.3g}  {self.target} ({verdict})"
+
 
 def take_turns(first: Callable[[], object], second: Callable[[], object], turns: int) -> tuple[float, float]:
     """Return the best time of each function, in seconds, over alternating turns."""

@@ -8,7 +8,6 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from benchmarks.lines import Line
 from rlfd_gym import RLfDProblem, noisy_expert, solve_exact
 from rlfd_gym.beliefs import Prices
 from rlfd_gym.problem.solution import Solution
+from rlfd_gym.report import write
 from rlfd_gym.solvers.incumbent import to_a_percent
 
 DISCOUNTS, ALPHAS, SHOWN = (0.99, 0.999), (1e-4, 0.005, 0.1, 1.0, 10.0), (None, 100, 10_000)
@@ -71,11 +71,14 @@ def share_of(problem: RLfDProblem, solution: Solution) -> float:
     return solution.duality_gap / to_a_percent(problem)(solution.upper, solution.lower)
 
 
-def ten_million() -> Iterator[Line]:
-    """Solve problems with ten million pairs, each in a process of its own: seconds and peak memory."""
+def ten_million(folder: Path) -> Iterator[Line]:
+    """Solve problems with ten million pairs, each in a process of its own: seconds and peak memory.
+
+    Here and below, what is in `folder` is not measured again.
+    """
     for kind in SCALED_KINDS:
         for belief in SCALED_BELIEFS:
-            found, before = measured(kind, belief, LARGEST), measured(kind, belief, SIZES[-1])
+            found, before = (measured(kind, belief, size, folder) for size in (LARGEST, SIZES[-1]))
             yield Line(
                 f"{kind}, {belief}, {found['n_pairs']:,} pairs, γ {SCALED_DISCOUNT}, gap {found['share']:.2f}%",
                 f"{found['seconds']:.0f} s, {found['memory']:.1f} GiB",
@@ -86,11 +89,11 @@ def ten_million() -> Iterator[Line]:
             )
 
 
-def scaling() -> Iterator[Line]:
+def scaling(folder: Path) -> Iterator[Line]:
     """Measure how the seconds grow from ten thousand to ten million pairs."""
     for kind in SCALED_KINDS:
         for belief in SCALED_BELIEFS:
-            rows = [measured(kind, belief, size) for size in (*SIZES, LARGEST)]
+            rows = [measured(kind, belief, size, folder) for size in (*SIZES, LARGEST)]
             slope = slope_of(rows)
             yield Line(
                 f"{kind}, {belief}, γ {SCALED_DISCOUNT}: seconds ~ pairs^{slope:.2f}",
@@ -107,12 +110,15 @@ def slope_of(rows: list[dict[str, float]]) -> float:
     return float(np.polyfit(*(np.log([row[name] for row in rows]) for name in ("n_pairs", "seconds")), 1)[0])
 
 
-@cache
-def measured(kind: str, belief: str, n_pairs: int) -> dict[str, float]:
-    """Return what `child` prints in a process of its own."""
+def measured(kind: str, belief: str, n_pairs: int, folder: Path) -> dict[str, float]:
+    """Return what `child` prints in a process of its own, or has printed before."""
+    path = folder / f"{kind}-{belief}-{n_pairs}.json"
+    if path.exists():
+        return dict(json.loads(path.read_text()))
     command = [sys.executable, "-c", CHILD, kind, belief, str(n_pairs)]
     here = Path(__file__).resolve().parent.parent
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=here)
+    write(path, done.stdout.encode())
     return dict(json.loads(done.stdout))
 
 
@@ -139,7 +145,7 @@ def _problem(kind: str, belief: str, n_pairs: int) -> RLfDProblem:
     return RLfDProblem(mdp, expert, belief=Prices(features, np.full(3, 0.4), np.ones(3)))
 
 
-def draw(path: Path) -> str:
+def draw(path: Path, folder: Path) -> str:
     """Draw how the seconds and the memory grow, and return a section for the page."""
     import matplotlib
 
@@ -150,7 +156,7 @@ def draw(path: Path) -> str:
     rows = []
     for kind in SCALED_KINDS:
         for belief in SCALED_BELIEFS:
-            found = [measured(kind, belief, size) for size in (*SIZES, LARGEST)]
+            found = [measured(kind, belief, size, folder) for size in (*SIZES, LARGEST)]
             pairs = [row["n_pairs"] for row in found]
             label = f"{kind}, {belief}: slope {slope_of(found):.2f}"
             style = {"marker": "o" if kind == "grid" else "s", "linestyle": "-" if belief == "NearPrior" else "--"}

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import benchmark
 import pytest
-from benchmark import page
 from benchmarks import scale
 from benchmarks.lines import Line
 
 
-def power_law(kind: str, belief: str, n_pairs: int) -> dict[str, float]:
+def power_law(kind: str, belief: str, n_pairs: int, folder: Path) -> dict[str, float]:
     return {"n_pairs": n_pairs, "seconds": 1e-6 * n_pairs**1.2, "memory": 1e-6 * n_pairs, "share": 0.5}
 
 
 def test_the_slope_is_the_exponent_of_a_power_law():
-    rows = [power_law("grid", "Prices", n) for n in (10, 1_000, 100_000)]
+    rows = [power_law("grid", "Prices", n, Path()) for n in (10, 1_000, 100_000)]
     assert scale.slope_of(rows) == pytest.approx(1.2)
 
 
 def test_the_page_shows_the_picture_and_what_was_measured(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(scale, "measured", power_law)
-    section = scale.draw(tmp_path / "scaling.png")
+    section = scale.draw(tmp_path / "scaling.png", tmp_path)
     assert (tmp_path / "scaling.png").stat().st_size > 10_000
-    text = page([Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)], section)
+    text = benchmark.page([Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)], section)
     assert "](scaling.png)" in text
     assert "| a claim | 1 s | 2 s | 0.5 | at most 1, met |" in text
     assert text.count("10,000,000") == len(scale.SCALED_KINDS) * len(scale.SCALED_BELIEFS)
-    slopes = [line.ratio for line in scale.scaling()]
+    slopes = [line.ratio for line in scale.scaling(tmp_path)]
     assert slopes == pytest.approx([1.2] * 4)
 
 
@@ -38,3 +40,22 @@ def test_the_measured_problems_are_solved_as_promised(kind, belief):
     assert seconds >= 0
     assert scale.share_of(problem, solution) <= 1.001
     assert solution.upper > 1e-6  # the expert cannot be explained, so there is something to learn
+
+
+def test_what_was_measured_is_taken_from_the_folder(tmp_path):
+    (tmp_path / "grid-Prices-400.json").write_text('{"n_pairs": 400, "seconds": 1.5, "memory": 0.1, "share": 0.0}')
+    assert scale.measured("grid", "Prices", 400, tmp_path)["seconds"] == 1.5
+    found = scale.measured("grid", "NearPrior", 400, tmp_path)
+    assert found == scale.measured("grid", "NearPrior", 400, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_lines_are_kept_and_taken_from_there(tmp_path, monkeypatch, capsys):
+    line = Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)
+    asked = []
+    monkeypatch.setattr(benchmark, "BENCHMARKS", {"one": lambda: asked.append(1) or iter([line])})
+    for arguments in (["--only", "one"], ["--only", "one", "--resume"], ["--only", "one"]):
+        monkeypatch.setattr("sys.argv", ["benchmark.py", *arguments, "--out", str(tmp_path)])
+        benchmark.main()
+        assert str(line) in capsys.readouterr().out
+    assert len(asked) == 2
