@@ -132,6 +132,7 @@ def test_what_a_script_says_itself_is_left_alone(tmp_path, body, status, said):
 
 def test_every_script_prints_this_way():
     texts = {path.name: path.read_text() for path in SCRIPTS.rglob("*.py")}
+    del texts["anchor_solvers.py"]  # runs where nothing of this project is installed, and prints nothing
     programs = {name: text for name, text in texts.items() if "__main__" in text or "ArgumentParser(" in text}
     assert len(programs) >= 14
     assert not [name for name, text in programs.items() if not re.search(r"^ *run_script\(", text, re.MULTILINE)]
