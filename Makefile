@@ -58,11 +58,12 @@ $(VENV)/.docs: $(VENV)/.ready
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,tasks,docs]'
 	touch $@
 
-# Warnings are errors, and every link within the site is followed afterwards.
+# Warnings are errors. Afterwards every link within the site is followed, and the examples of every page are run.
 docs: $(VENV)/.docs
 	rm -rf build/docs
 	$(PY) -m sphinx --quiet --nitpicky --fail-on-warning --keep-going -b html docs build/docs
 	$(PY) scripts/check_site.py build/docs
+	$(PY) -m pytest --quiet -n 2 -m "slow or not slow" tests/test_docs.py -k examples_of_the_pages
 	@echo "written: build/docs/index.html"
 
 docs-links: $(VENV)/.docs

@@ -56,6 +56,8 @@ PROGRAMS = {
     if BLOCK.search(page.read_text())
 }
 """The Python blocks of each page, one after the other."""
+QUICK = {"README.md", "docs/start/first_apprentice.md"}
+"""Pages that every run of the tests tries. The others are slow together: `make docs` tries them."""
 NEEDS_DATA = {"rlfd_gym.experts.export": "minari"}
 
 
@@ -72,12 +74,14 @@ def test_docstring_examples_are_found_at_all():
     assert sum(len(test.examples) for tests in found for test in tests) > 15
 
 
-@pytest.mark.parametrize(
-    "block",
-    marked(PROGRAMS.values(), lambda block: "imitation" in block or "RLfDTrainer" in block),
-    ids=PROGRAMS,
-)
-def test_the_examples_of_the_pages_run(block, tmp_path):
+def _marks(page):
+    needs = any(word in PROGRAMS[page] for word in ("imitation", "RLfDTrainer"))
+    return [pytest.mark.needs_imitation] * needs + [pytest.mark.slow] * (page not in QUICK)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=_marks(page)) for page in PROGRAMS])
+def test_the_examples_of_the_pages_run(page, tmp_path):
+    block = PROGRAMS[page]
     # What a line's comment shows after `# ->` must be among what the page prints.
     result = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

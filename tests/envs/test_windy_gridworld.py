@@ -132,6 +132,7 @@ def test_the_oracle_refuses_pairs_that_are_not_there(gridworld, states, actions)
         gridworld.sample_next(states, actions, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_a_million_cells_fit_into_four_gibibytes():
     code = """if True:
         import gymnasium as gym, rlfd_gym
