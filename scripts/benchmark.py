@@ -36,7 +36,7 @@ from it.
 
 Each line times the library and a plain baseline in the same run, by turns, and the best of several turns counts, so
 that other work on the machine disturbs both equally. Ratios matter, times are those of one machine: {cores} cores,
-{machine}, Python {python}. The last column is the target that the ratio had to meet. {lost}
+{machine}, Python {python}. The last column is the target that the ratio had to meet. {verdict}
 
 | what | ours | baseline | ratio | target |
 |---|---:|---:|---:|---|
@@ -53,11 +53,11 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("results/benchmark"), metavar="DIR", help="output folder")
     parser.add_argument("--resume", action="store_true", help="take the lines that are in the output folder from there")
-    parser.add_argument("--docs", type=Path, metavar="DIR", help="also write performance.md there; not with --only")
+    parser.add_argument(
+        "--docs", type=Path, metavar="DIR", help="also write performance.md there, of all that is in the output folder"
+    )
     options = parser.parse_args()
     name = options.only
-    if name is not None and options.docs is not None:
-        parser.error("--docs needs all benchmarks, not --only one")
     growth = options.out / "growth"
     benchmarks = BENCHMARKS | {
         "ten-million": partial(scale.ten_million, growth),
@@ -71,29 +71,34 @@ def main() -> None:
         check_folder(options.out)
     except ValueError as error:
         parser.error(str(error))
-    if not options.resume:
+    if not options.resume and name in (None, "ten-million", "scaling"):
         shutil.rmtree(growth, ignore_errors=True)
     print(f"{'what':<58}{'ours':>16}{'baseline':>22}{'ratio':>10}  target")
-    lines = []
     for each in benchmarks if name is None else (name,):
         path = options.out / f"{each}.json"
         if options.resume and path.exists():
-            found = [Line(**line) for line in json.loads(path.read_text())]
-            for line in found:
-                print(line)
-        else:
-            found = []
-            for line in known[each]():
-                found.append(line)
-                print(line, flush=True)
-            write(path, json.dumps([asdict(line) for line in found]).encode())
-        lines += found
+            print(*kept(path), sep="\n")
+            continue
+        lines = []
+        for line in known[each]():
+            lines.append(line)
+            print(line, flush=True)
+        write(path, json.dumps([asdict(line) for line in lines]).encode())
     if options.docs is not None:
-        write(options.docs / "performance.md", page(lines, scale.draw(options.docs / "scaling.png", growth)).encode())
-        print(f"\nwritten: {options.docs / 'performance.md'} and scaling.png")
+        paths = {each: options.out / f"{each}.json" for each in benchmarks}
+        lines = [line for path in paths.values() if path.exists() for line in kept(path)]
+        missing = [each for each, path in paths.items() if not path.exists()]
+        grown = scale.draw(options.docs / "scaling.png", growth) if "scaling" not in missing else ""
+        write(options.docs / "performance.md", page(lines, missing, grown).encode())
+        print(f"\nwritten: {options.docs / 'performance.md'}")
 
 
-def page(lines: list[Line], scaling: str) -> str:
+def kept(path: Path) -> list[Line]:
+    """Return the lines of a benchmark that was measured."""
+    return [Line(**line) for line in json.loads(path.read_text())]
+
+
+def page(lines: list[Line], missing: list[str], scaling: str) -> str:
     """Return the page of documentation, with the section on how the cost grows."""
     rows = "\n".join(
         f"| {line.claim} | {line.ours} | {line.baseline} | {line.ratio:.3g} "
@@ -101,9 +106,11 @@ def page(lines: list[Line], scaling: str) -> str:
         for line in lines
     )
     missed = [f"{line.claim} against {line.baseline}" for line in lines if not line.met]
-    lost = f"**Missed, {len(missed)} of {len(lines)}:** {'; '.join(missed)}." if missed else "All were met."
+    verdict = f"**Missed, {len(missed)} of {len(lines)}:** {'; '.join(missed)}." if missed else "All were met."
+    if missing:
+        verdict += f" **Not measured:** {', '.join(missing)}."
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
-    return PAGE.format(lost=lost, rows=rows, scaling=scaling, **machine)
+    return PAGE.format(verdict=verdict, rows=rows, scaling=scaling, **machine)
 
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {

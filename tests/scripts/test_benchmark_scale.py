@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import benchmark
@@ -24,7 +25,13 @@ def test_the_page_shows_the_picture_and_what_was_measured(tmp_path, monkeypatch)
     monkeypatch.setattr(scale, "measured", power_law)
     section = scale.draw(tmp_path / "scaling.png", tmp_path)
     assert (tmp_path / "scaling.png").stat().st_size > 10_000
-    text = benchmark.page([Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)], section)
+    line = Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)
+    text = benchmark.page([line], [], section)
+    assert "All were met." in text
+    late = dataclasses.replace(line, ratio=2.0, met=False)
+    assert "**Missed, 1 of 2:** a claim against 2 s. **Not measured:** dask." in benchmark.page(
+        [line, late], ["dask"], ""
+    )
     assert "](scaling.png)" in text
     assert "| a claim | 1 s | 2 s | 0.5 | at most 1, met |" in text
     assert text.count("10,000,000") == len(scale.SCALED_KINDS) * len(scale.SCALED_BELIEFS)
@@ -54,8 +61,9 @@ def test_lines_are_kept_and_taken_from_there(tmp_path, monkeypatch, capsys):
     line = Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)
     asked = []
     monkeypatch.setattr(benchmark, "BENCHMARKS", {"one": lambda: asked.append(1) or iter([line])})
-    for arguments in (["--only", "one"], ["--only", "one", "--resume"], ["--only", "one"]):
+    for arguments in (["--only", "one"], ["--only", "one", "--resume"], ["--only", "one", "--docs", str(tmp_path)]):
         monkeypatch.setattr("sys.argv", ["benchmark.py", *arguments, "--out", str(tmp_path)])
         benchmark.main()
         assert str(line) in capsys.readouterr().out
     assert len(asked) == 2
+    assert "**Not measured:** ten-million, scaling." in (tmp_path / "performance.md").read_text()
