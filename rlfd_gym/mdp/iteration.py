@@ -96,8 +96,9 @@ def iterate(mdp: TabularMDP, cost: FloatArray, goal: Goal) -> Iterate:
             stalled = 0 if at.span < 0.999 * least else stalled + 1
             least = min(least, at.span)
             if at.span <= goal.span or stalled > PATIENCE:
-                margin = tables.settle(at, goal.slack)
+                settled, margin = tables.settled(at, goal.slack)
                 if at.span <= goal.fine or margin > gain * at.span or stalled > PATIENCE:
+                    at.pairs = settled
                     return at
             # Sweeps are given up once they will take long, and solves if they do not help.
             if begun == np.inf:
@@ -149,12 +150,16 @@ class _Tables:
         lows, highs, excesses = self._shared(self.sweeps.bellman, arguments, self.mdp.transitions.nnz)
         at.low, at.high, at.excess = min(lows), max(highs), max(excesses)
 
-    def settle(self, at: Iterate, slack: float) -> float:
-        """Let the first of the tied pairs be the policy's; return how far any pair is from a tie."""
+    def settled(self, at: Iterate, slack: float) -> tuple[IntArray, float]:
+        """Return the first of each state's tied pairs, and how far any pair is from a tie.
+
+        It is not for evaluation on the way: if a tied pair is worse by a rounding, L u would choose
+        another one in every round, and the span never become smaller than that.
+        """
         q = self.stage + self.mdp.discount * (self.mdp.transitions @ at.u)
         over = q - self.mdp.min_by_state(q)[self.mdp.pair_states]
-        at.pairs[:] = first_pairs(self.mdp, over <= slack)
-        return float(np.abs(over - slack).min(where=over > 0, initial=np.inf))
+        margin = np.abs(over - slack).min(where=over > 0, initial=np.inf)
+        return first_pairs(self.mdp, over <= slack), float(margin)
 
     def sweep(self, at: Iterate, aim: float) -> int:
         """Evaluate the policy by sweeps until their span is at most `aim`; return their number."""

@@ -130,3 +130,20 @@ def test_a_rough_value_is_as_exact_as_asked(mdp, seed):
 def test_large_costs_are_solved_relative_to_their_size():
     mdp, cost, _ = world("chain", 1_000, 0.95)
     check(mdp, 1e6 * cost, 1e6 * by_plain_value_iteration(mdp, cost), size=1e6)
+
+
+def test_pairs_that_are_nearly_tied_do_not_keep_the_iteration_from_its_end(monkeypatch):
+    """The first action is worse by less than a tie, or by hardly more: such a policy is chosen only at the end."""
+    chain, cost, _ = world("grid", 1_000, 0.7)
+    best = chain.optimal(cost).policy > 0
+    rows, rng = chain.transitions[best], np.random.default_rng(0)
+    n, tie = chain.n_states, 1e-10  # in the cost, of which 1 - γ counts in a step
+    mdp = TabularMDP(rows[np.repeat(np.arange(n), 2)], np.repeat(np.arange(n), 2), np.tile([0, 1], n), None, 0.7)
+    own = cost[best]
+    worse = np.where(rng.random(n) < 0.5, 0.9, 1.0 + 1e-6) * tie
+    rounds, real = [], iteration._Tables.bellman
+    monkeypatch.setattr(iteration._Tables, "bellman", lambda self, at: rounds.append(1) or real(self, at))
+    plan = mdp.optimal(np.stack([own + worse, own], axis=1).ravel(), method="value-iteration")
+    assert plan.value_error <= 1e-9
+    assert len(rounds) < 100
+    assert 0 < plan.policy[::2].sum() < n  # some first actions count as tied, others do not
