@@ -84,7 +84,7 @@ def add(subcommands: Any) -> None:
     parser.add_argument("--runs", type=int, help="runs that these solvers average over (default 1)")
     parser.add_argument("--jobs", type=int, default=-1, help="cells at a time (default: one for each core)")
     parser.add_argument("--scheduler", help="run on the workers of this Dask scheduler, tcp://...")
-    parser.add_argument("--quick", action="store_true", help="the fast methods, two seeds, few iterations: half a minute")
+    parser.add_argument("--quick", action="store_true", help="the fast methods, two seeds, few steps: half a minute")
     parser.add_argument(
         "--docs", type=Path, metavar="DIR", help="also write comparison.md there, and the README's table"
     )
