@@ -32,6 +32,8 @@ DOCUMENTED = (
     "exact: ",
     "irl-io: ",
     "MCE-IRL misses a feature",
+    "the soft value is only known to within",
+    "states: no policy has this occupancy over states",
 )
 """How the library's own warnings begin, which go with an answer."""
 SECONDS = 20  # a call that takes longer than this hangs

@@ -58,6 +58,8 @@ def price_belief(
     plain = Prices.named(columns, ranges, offset=offset)
     low, high = plain.ends()
     least, most = float(low.min()), float(high.max())
+    if not least - 1.0 < most + 1.0:  # one is lost in rounding
+        raise ValueError(f"offset must leave digits for the prices, but costs are about {most:g} with it")
     scale = CostScale(least, most) if most > least else CostScale(least - 1.0, most + 1.0)
     return Prices.named(columns, ranges, offset=offset, scale=scale)
 

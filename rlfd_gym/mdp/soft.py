@@ -61,6 +61,7 @@ from rlfd_gym.mdp.occupancy import LU_STATES, policy_chain, solve_discounted
 from rlfd_gym.mdp.tables import TabularMDP
 
 TOLERANCE = 1e-10  # of normalised values, for costs up to one
+LEAST_RATIONALITY = 1e-150  # below which 1/β squared overflows
 DENSE_STATES = 300  # up to here dense matrices are faster than sparse ones
 PATIENCE = 20  # steps without progress: only rounding can cause these
 
@@ -148,7 +149,7 @@ def soft_optimal(
     """
     _checks.instance("mdp", mdp, TabularMDP, "see TabularMDP.from_env")
     c = mdp.pairs(cost, "cost")
-    beta = _checks.number("rationality", rationality, 0.0, np.inf, open_ends=True)
+    beta = _checks.number("rationality", rationality, LEAST_RATIONALITY, np.inf, open_ends=True)
     goal = _checks.number("tolerance", tolerance, 0.0)
     if start is None:
         value = mdp.min_by_state(c) / (1 - mdp.discount)

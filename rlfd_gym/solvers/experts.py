@@ -108,6 +108,9 @@ def solve_experts(mdp: TabularMDP, experts: Iterable[tuple[ArrayLike, float]], p
     occupancies, budgets = _checked(mdp, experts)
     guess = mdp.pairs(prior, "prior")
     size = float(np.abs(guess).max()) or 1.0
+    # A constant cost fits everybody, so the nearest one is no further than it from the prior, and nobody's regret is
+    # larger than this: larger budgets say no more, and would only hide digits.
+    budgets = np.minimum(budgets, 2 * size * (1 + mdp.n_pairs**0.5))
     trusted = budgets <= OPTIMAL * size
     others, taken = occupancies[~trusted], np.asarray((occupancies[trusted] > SUPPORT).any(axis=0))
     cost, value, nu, weights, steps = _program(mdp, guess, others, budgets[~trusted], taken)

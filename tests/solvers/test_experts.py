@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from strategies import mdps, random_cost, random_policy, seeds
+from strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
 from rlfd_gym import RLfDProblem, TabularMDP, noisy_expert, project_prior, solve_exact, solve_experts
 from rlfd_gym.problem import examples
@@ -143,3 +143,13 @@ def test_a_mistake_is_named(experts, error, message):
     problem = examples.inventory()
     with pytest.raises(error, match=message):
         solve_experts(problem.mdp, experts, problem.prior)
+
+
+def test_a_budget_beyond_any_regret_says_as_much_as_no_expert():
+    mdp = make_mdp(3, 5, 3, 0.8)
+    prior = random_cost(mdp, 4)
+    experts = [mdp.occupancy_of(random_policy(mdp, seed)) for seed in (5, 6)]
+    alone = solve_experts(mdp, [(experts[0], 0.01)], prior)
+    both = solve_experts(mdp, [(experts[0], 0.01), (experts[1], 1e18)], prior)
+    assert both.duality_gap < 1e-5
+    assert np.abs(both.cost - alone.cost).max() < 1e-4
