@@ -141,6 +141,22 @@ def repaired(problem: RLfDProblem, occupancy: FloatArray, tolerance: float) -> F
     return occupancy_of(mdp, policy_of(mdp, occupancy), source=mdp.flow(problem.expert), tolerance=tolerance)
 
 
+def ends_of(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest possible cost of each pair."""
+    low, high = (np.broadcast_to(end, problem.n_pairs) for end in problem.belief.ends())
+    return low, high
+
+
+def floor_of(problem: RLfDProblem) -> FloatArray:
+    """Return argmin h, for h(c) = Ω(c) + <μ_E, c>: the best cost where q ≥ 0 does not bind.
+
+    A cost that has the value u is at least Tγᵀu, and h is a sum of convex functions of one entry
+    each, for beliefs about each pair on its own. So the cost with the least upper bound among those
+    that have this value is max(Tγᵀu, argmin h), entry by entry, clipped to the belief's ends.
+    """
+    return problem.belief.best(problem.expert)
+
+
 def polish(best: Incumbent) -> None:
     """Offer the points that repairing the incumbent's occupancy leads to.
 

@@ -1,55 +1,32 @@
 r"""Improve a solution by interior point steps that need only products with Tγ and Tγᵀ.
 
-With a = 2α, IO-AL_α has these inequalities, each with a multiplier,
+The steps are those of `rlfd_gym.solvers.predictor_corrector`, with the cost c itself in a box. With
+a = 2α, the diagonal of their systems is
 
-    c - Tγᵀv ≥ 0 [μ]     1 + c ≥ 0     1 - c ≥ 0     1 + (v - t) ≥ 0 [ρ]     1 - (v - t) ≥ 0 [ω].
-
-The last two say max v - min v ≤ 2, which is what the box on u = v - t in RLfD_α amounts to,
-because Tγᵀ1 = 1. For the occupancy of a policy they are never active; for an expert estimated from
-samples they can be. Newton's method on the perturbed optimality conditions (Mehrotra's predictor
-and corrector) comes down to one system over the states,
-
-    (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs,
-    1/Dᵢ = qᵢ/μᵢ + 1/Eᵢ,     E = a + the curvature of the box on c,
-    r = ρ/(1 + v - t) + ω/(1 - v + t).
-
-It is solved to a fraction of the complementarity that is left, by `normal_equations`, because its
-condition grows with 1/(1-γ)² and with every step.
-
-**Long steps.** A step is usually shortened by a handful of pairs, one in thousands, whose slack
-q = c - Tγᵀv or occupancy would become negative. These are held up at a tenth of what they had
-(`HELD`), and the other pairs move on. The residuals of the optimality conditions that this leaves
-are on the right-hand side of the next step, as all others are. It saves a third of the steps. While
-the complementarity does not fall, every pair may shorten a step.
-
-**Repaired points.** The occupancy is also offered with the flow of the expert restored, see
-`rlfd_gym.solvers.matrix_free`, which saves the last and worst conditioned steps.
+    1/Dᵢ = qᵢ/μᵢ + 1/Eᵢ,     E = a + the curvature of the box on c.
 
 With `Intervals`, a = 0 and the ends of c are lowᵢ and highᵢ.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of
 from rlfd_gym.solvers.normal_equations import NormalEquations
+from rlfd_gym.solvers.predictor_corrector import (
+    LEAST_WIDTH,
+    MASS,
+    ROOM,
+    PathPoint,
+    complementarity,
+    follow,
+)
 
-MAX_STEPS = 100  # usually half of them are not needed
-LEAST_WIDTH = 1e-6  # of an interval, for the interior point method: what it finds is clipped when it is judged
-PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
-WORTH_REPAIRING = 3.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
 NEAR = (5.0, 500.0, np.inf)  # the room at the start, in units of 1/(αn); more if steps get stuck
-MASS = 0.5  # that the occupancy has more at the start, at most
-PATIENCE = 4  # steps in which the complementarity has to halve
-FEW = 1e-3  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
-HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
-BOUNDARY = 0.99  # the share of the way to the boundary that an interior point step may go
 
 
 def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations | None = None) -> int:
@@ -61,130 +38,38 @@ def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations
     equations = equations or NormalEquations(best)
     products = 0
     for near in NEAR:
-        products += _improve(best, promise, equations, near)
+        products += follow(best, promise, _start(best, near), lambda point: _System(best.problem, point, equations))
         if best.keeps(promise) or best.out_of_time() or best.problem.alpha == 0:
             break
     return products
 
 
-def _improve(best: Incumbent, promise: Promise, equations: NormalEquations, near: float) -> int:
-    """Do what `interior_point` does, from one start."""
-    problem = best.problem
-    mdp, floor = problem.mdp, floor_of(problem)
-    point = _start(problem, best, near)
-    products, lefts = 0, list[float]()
-    for _ in range(MAX_STEPS):
-        cost, value, mu = (
-            np.maximum(cost_of_value(mdp, point.value), floor),
-            point.value - point.centre,
-            point.multipliers[0],
-        )
-        best.offer(cost, value, mu)
-        if best.keeps(promise) or best.out_of_time():
-            break
-        system = _System(problem, point, equations)
-        left = system.complementarity
-        if not (left > 0.0 and system.ridge.any()):
-            break  # the numbers have become too small to divide by
-        if left <= WORTH_REPAIRING * best.gap:
-            best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 1e-14)))
-            if best.keeps(promise):
-                break
-        # While holding pairs up leads nowhere, every pair may shorten the step.
-        lefts.append(left)
-        few = 0.0 if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE] else FEW
-        # The predictor aims at no complementarity at all.
-        step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), PREDICTED * min(1.0, left))
-        products += count
-        length = step.longest(system, few)
-        reached = sum(
-            (s + length * ds) @ (m + length * dm) for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)
-        )
-        # The corrector centres by how far the predictor came, and allows for second-order terms.
-        centring = left / system.size * (reached / left) ** 3
-        targets = [centring - s * m - ds * dm for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)]
-        step, count = system.step(targets, step.value, CORRECTED * min(1.0, left))
-        products += count
-        length = step.longest(system, few)
-        if not length >= 1e-4:
-            break  # rounding, or the inaccuracy of the products, has taken over; `nan` is no length, either
-        point = point.moved(step, length)
-    return products
-
-
-@dataclass(frozen=True)
-class _Point:
-    """An interior point, or a step: c, v, t, q and the five multipliers.
-
-    The multipliers are in the order of the inequalities in the module's docstring.
-    """
-
-    cost: FloatArray
-    value: FloatArray
-    centre: float
-    slack: FloatArray
-    multipliers: list[FloatArray]
-
-    @property
-    def pairs(self) -> list[tuple[FloatArray, FloatArray]]:
-        """For a step: (change of the slack, change of the multiplier) of each inequality."""
-        spread = self.value - self.centre
-        slacks = [self.slack, self.cost, -self.cost, spread, -spread]
-        return list(zip(slacks, self.multipliers, strict=True))
-
-    def longest(self, system: _System, share: float) -> float:
-        """Return the step length at which all but a share of the pairs stay inside, at most 1.
-
-        It is `nan` if the step is not finite.
-        """
-        rates = []
-        for k, (here, there) in enumerate(zip(system.pairs, self.pairs, strict=True)):
-            for now, change in zip(here, there, strict=True):
-                few = int(share * now.size) if k == 0 else 0
-                rates.append(float(np.partition(-change / now, -1 - few)[-1 - few]))
-        return float(np.minimum(1.0, BOUNDARY / np.maximum(np.max(rates), 1e-12)))
-
-    def moved(self, step: _Point, length: float) -> _Point:
-        """Return the point after a step of the given length, with what would leave held up inside."""
-        mu = self.multipliers[0]
-        return _Point(
-            self.cost + length * step.cost,
-            self.value + length * step.value,
-            self.centre + length * step.centre,
-            np.maximum(self.slack + length * step.slack, HELD * self.slack),
-            [
-                np.maximum(mu + length * step.multipliers[0], HELD * mu),
-                *(m + length * dm for m, dm in zip(self.multipliers[1:], step.multipliers[1:], strict=True)),
-            ],
-        )
-
-
 class _System:
     """The linear system of a Newton step at a point."""
 
-    def __init__(self, problem: RLfDProblem, point: _Point, equations: NormalEquations) -> None:
+    def __init__(self, problem: RLfDProblem, point: PathPoint, equations: NormalEquations) -> None:
         mdp, a = problem.mdp, 2 * problem.alpha
         spread = point.value - point.centre
         self.mdp, self.equations = mdp, equations
         low_end, high_end = _widened(problem)
-        slacks = [point.slack, point.cost - low_end, high_end - point.cost, 1 + spread, 1 - spread]
+        slacks = [point.slack, point.boxed - low_end, high_end - point.boxed, 1 + spread, 1 - spread]
         self.pairs = list(zip(slacks, point.multipliers, strict=True))
         mu, low, high, under, over = point.multipliers
-        self.complementarity = float(sum(s @ m for s, m in self.pairs))
+        self.complementarity = complementarity(self.pairs)
         self.size = sum(s.size for s in slacks)
         # What is left of the three stationarity conditions, in c, v and t.
-        self.cost_residual = low - high - a * (point.cost - problem.prior) - problem.expert + mu
+        self.cost_residual = low - high - a * (point.boxed - problem.prior) - problem.expert + mu
         self.value_residual = flow_of(mdp, problem.expert - mu) + under - over
         self.centre_residual = float(over.sum() - under.sum())
         # What is left of the definition of the slack, where it was held up.
-        self.slack_residual = point.cost - cost_of_value(mdp, point.value) - point.slack
+        self.slack_residual = point.boxed - cost_of_value(mdp, point.value) - point.slack
         self.bend = a + low / slacks[1] + high / slacks[2]
         self.weights = 1 / (point.slack / mu + 1 / self.bend)
         self.ridge = under / slacks[3] + over / slacks[4]
         total = float(self.ridge.sum())
         equations.at(self.weights, self.ridge, 1 / total if total > 0 else 0.0)
 
-    def step(self, targets: list[FloatArray], guess: FloatArray, accuracy: float) -> tuple[_Point, int]:
+    def step(self, targets: list[FloatArray], guess: FloatArray, accuracy: float) -> tuple[PathPoint, int]:
         """Return the step that adds its target to each slack times multiplier, to first order.
 
         The conjugate gradients start at `guess`. Also returns the number of products.
@@ -214,13 +99,7 @@ class _System:
             (t_under - under * spread) / s_under,
             (t_over + over * spread) / s_over,
         ]
-        return _Point(cost, value, centre, cost - z + self.slack_residual, multipliers), products
-
-
-def ends_of(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest possible cost of each pair."""
-    low, high = (np.broadcast_to(end, problem.n_pairs) for end in problem.belief.ends())
-    return low, high
+        return PathPoint(cost, value, centre, cost - z + self.slack_residual, multipliers), products
 
 
 def _widened(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:
@@ -230,23 +109,17 @@ def _widened(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:
     return low - push, high + push
 
 
-def floor_of(problem: RLfDProblem) -> FloatArray:
-    """Return the best cost where q ≥ 0 does not bind."""
-    if problem.alpha == 0:
-        return ends_of(problem)[0]
-    return problem.prior - problem.expert / (2 * problem.alpha)
-
-
-def _start(problem: RLfDProblem, best: Incumbent, near: float) -> _Point:
+def _start(best: Incumbent, near: float) -> PathPoint:
     """Return a point well inside, near the best one known.
 
     Its cost and value are shrunk, and its occupancy has mass everywhere. Shrinking keeps q ≥ 0,
     and lowering v by a constant raises q by the same constant, so all inequalities hold strictly.
     """
-    mdp, n = problem.mdp, problem.mdp.n_pairs
+    problem = best.problem
+    mdp, n = problem.mdp, problem.n_pairs
     low, high = _widened(problem)
     # Costs that differ by 1/(αn) move μ by its own size: far more room would lead far from the central path.
-    room = float(np.clip(best.gap, 1e-3, 0.1))
+    room = float(np.clip(best.gap, *ROOM))
     if problem.alpha > 0:
         room = min(room, near / (problem.alpha * n))
     middle = 0.5 * (low + high)
@@ -265,4 +138,4 @@ def _start(problem: RLfDProblem, best: Incumbent, near: float) -> _Point:
         level / (1 + value),
         level / (1 - value),
     ]
-    return _Point(cost, value - shift, -shift, slack, multipliers)
+    return PathPoint(cost, value - shift, -shift, slack, multipliers)

@@ -51,8 +51,8 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.forward import value_iteration
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
-from rlfd_gym.solvers.incumbent import Incumbent, Promise, repaired
-from rlfd_gym.solvers.interior_point import ends_of, floor_of, interior_point
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of, floor_of, repaired
+from rlfd_gym.solvers.interior_point import interior_point
 from rlfd_gym.solvers.normal_equations import NormalEquations
 from rlfd_gym.solvers.policies import BRIEFLY, THOROUGHLY, Policies, first_accuracy
 from rlfd_gym.solvers.prices import has_start

@@ -28,7 +28,7 @@ import numpy as np
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.mdp.occupancy import cost_of_value, occupancy_of, solve_discounted
 from rlfd_gym.problem.problem import RLfDProblem
-from rlfd_gym.solvers.incumbent import Incumbent, Promise
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, floor_of
 
 BRIEFLY, THOROUGHLY = (1, 1), (3, 12)  # (k, n): give up if, as fast as the last k did, more than n policies are needed
 MAX_NUMBERS = 250_000_000  # of all occupancies that are kept: 2 GB
@@ -85,11 +85,11 @@ class Policies:
     def _add(self, promise: Promise, tolerance: float) -> None:
         """Plan for the best answer to the mixture, to within `tolerance`, and add the policy."""
         best, problem = self.best, self.best.problem
-        mdp, floor = problem.mdp, problem.prior - problem.expert / (2 * problem.alpha)
+        mdp = problem.mdp
         self.value, policy = plan(best, self.cost, self.value, tolerance)
         self.first = self.value if self.first is None else self.first
         # The cost that was planned for, and the best one for its value.
-        for cost in (self.cost, np.clip(np.maximum(cost_of_value(mdp, self.value), floor), -1.0, 1.0)):
+        for cost in (self.cost, np.maximum(cost_of_value(mdp, self.value), floor_of(problem))):
             best.offer(cost, self.value, self.mixture.mean)
             if best.keeps(promise) or best.out_of_time():
                 return

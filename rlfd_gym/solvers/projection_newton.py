@@ -20,8 +20,8 @@ It is minimised by damped Newton steps with a line search, whose systems
 the pairs' own curvature is in D, few such rounds are needed: one if the boxes are not active.
 
 **Bounds.** A value u proves an upper bound: c = z on the pairs taken and max(ĉ, z) elsewhere
-explains the expert, and shrinking both into the boxes keeps that. The multipliers ν prove a lower
-bound (`projection_bound`). The best of each is kept, so that no step has to be trusted.
+explains the expert, once u is shrunk so far that it and c are in the boxes. The multipliers ν prove a
+lower bound (`projection_bound`). The best of each is kept, so that no step has to be trusted.
 """
 
 from __future__ import annotations
@@ -158,10 +158,10 @@ def projection_bound(mdp: TabularMDP, prior: FloatArray, nu: FloatArray) -> floa
 def explaining(mdp: TabularMDP, cost: FloatArray, value: FloatArray, taken: Any) -> tuple[FloatArray, FloatArray]:
     """Make the constraints of IRL-IO_ĉ exact and return (c, u).
 
-    The cost is changed so that q = 0 on the pairs taken and q ≥ 0 on the others; then cost and
-    value are shrunk into the boxes.
+    The value is shrunk until it is in the boxes with its cost Tγᵀu. That is the cost of the pairs
+    taken, and the least cost of the others.
     """
     z = mdp.flow_transpose(value)
-    cost = np.where(taken, z, np.maximum(cost, z))
-    size = max(1.0, float(np.abs(cost).max()), float(np.abs(value).max()))
-    return cost / size, value / size
+    size = max(1.0, float(np.abs(value).max()), float(z.max()), float(-z[taken].min()))
+    value, z = value / size, z / size
+    return np.where(taken, z, np.clip(np.maximum(cost, z), -1.0, 1.0)), value

@@ -33,7 +33,7 @@ from rlfd_gym import (
 )
 from rlfd_gym.beliefs import Intervals
 from rlfd_gym.problem import examples
-from rlfd_gym.solvers import exact, interior_point, matrix_free, qp
+from rlfd_gym.solvers import exact, matrix_free, predictor_corrector, qp
 from rlfd_gym.solvers.incumbent import to_a_percent, to_rounding
 
 ALPHAS = (0.0, 1e-3, 0.1, 10.0)
@@ -124,7 +124,7 @@ def test_auto_continues_with_the_other_method_where_the_first_stalls(monkeypatch
     problem = grid_problem(12, 0.01, discount=0.95)
     monkeypatch.setattr(exact, "QUICK_WORK", 1.0)
     monkeypatch.setattr(matrix_free, "PATIENCE", 1)  # hardly any patience: the quick part gives up
-    for part in (matrix_free, interior_point):
+    for part in (matrix_free, predictor_corrector):
         monkeypatch.setattr(part, "MAX_STEPS", 1)
     assert solve_exact(problem).method == "exact: matrix-free, then qp"
     monkeypatch.undo()
@@ -137,7 +137,7 @@ def test_auto_continues_with_the_other_method_where_the_first_stalls(monkeypatch
 def test_a_promise_that_is_not_kept_is_a_warning_with_the_gap(method, monkeypatch):
     problem = grid_problem(12, 0.01, discount=0.95)
     monkeypatch.setattr(qp, "io_al", lambda p, **_: (0 * p.prior, np.zeros(p.mdp.n_states), p.expert, 1))
-    for part in (matrix_free, interior_point):
+    for part in (matrix_free, predictor_corrector):
         monkeypatch.setattr(part, "MAX_STEPS", 1)
     with pytest.warns(RuntimeWarning, match="duality gap is .* as promised") as caught:
         solution = solve_exact(problem, method)

@@ -10,6 +10,7 @@ from strategies import mdps, random_cost, random_policy, seeds
 from structures import KINDS, learning_problem
 
 from rlfd_gym import project_prior
+from rlfd_gym.solvers.projection_newton import explaining
 
 pytestmark = pytest.mark.filterwarnings("ignore:the projected cost tells")
 
@@ -43,6 +44,16 @@ def test_it_explains_the_expert_and_its_bounds_hold_the_value_of_the_program(mdp
     size = 1e-6 * max(min(1.0, factor**2), program.upper)
     assert solution.lower <= program.upper + size
     assert solution.upper >= program.lower - size
+
+
+def test_a_value_that_is_a_little_too_large_leaves_the_costs_of_other_pairs_as_they_are():
+    mdp = learning_problem("chain", 100, 0.9, 0.01).mdp
+    taken = np.arange(mdp.n_pairs) < 10
+    value = np.full(mdp.n_states, -1.001)
+    cost, shrunk = explaining(mdp, np.full(mdp.n_pairs, 1.0), value, taken)
+    np.testing.assert_allclose(shrunk, -1.0)
+    np.testing.assert_array_equal(cost[~taken], 1.0)
+    np.testing.assert_allclose(cost[taken], -1.0)
 
 
 def test_an_expert_that_is_optimal_for_the_prior_leaves_it_as_it_is():

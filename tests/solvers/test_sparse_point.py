@@ -12,7 +12,7 @@ from reference import sparse_optimum
 from strategies import sparse, sparse_problems
 from structures import KINDS, learning_problem
 
-from rlfd_gym import RLfDProblem, pinning_alpha, share_at_prior, solve_exact
+from rlfd_gym import RLfDProblem, TabularMDP, pinning_alpha, share_at_prior, solve_exact
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.solvers import sparse_point
 from rlfd_gym.solvers.incumbent import Incumbent, to_a_percent
@@ -43,6 +43,18 @@ def test_its_bounds_hold_the_value_of_a_textbook_program(problem):
     sparse_point.improve(best, to_a_percent(problem))
     optimum = sparse_optimum(problem)
     assert best.lower - 1e-7 <= optimum <= best.upper + 1e-7
+    assert best.keeps(to_a_percent(problem))
+
+
+def test_it_keeps_its_promise_where_the_value_is_next_to_nothing():
+    """Some changes cost nothing here and the value is 1.5e-6: the path has to be followed evenly."""
+    rows = [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.535, 0.465]]]
+    mdp = TabularMDP.from_dense(rows, [0.116, 0.884], discount=0.25)
+    expert = [0.234088, 0.0, 0.382956, 0.382956]
+    prior, weights = [-0.2302, -0.4590, -0.4835, 0.3133], [0.0, 0.0, 0.0198, 0.00227]
+    problem = RLfDProblem(mdp, expert, belief=NearPrior(prior, 1e-3, norm="l1", weights=weights))
+    best = Incumbent(problem)
+    sparse_point.improve(best, to_a_percent(problem))
     assert best.keeps(to_a_percent(problem))
 
 

@@ -13,9 +13,8 @@ judged as they are, and with
     c(V*_b), V*_b    the same from the cost b that answers the occupancy best,
 
 each beside the occupancy of the policy that μ describes (with the expert's own flow Tγ μ_E as its
-start). A cost that has the value u is at least Tγᵀu, and h(c) = Ω(c) + <μ_E, c> is a sum of convex
-functions of one entry each. So the best such cost is c(u) = max(argmin h, Tγᵀu), entry by entry. (On
-a hull entries are not free, and c(u) is not tried.) `upper` depends on the cost and the value alone,
+start). c(u) = max(Tγᵀu, argmin h), with h(c) = Ω(c) + <μ_E, c>, see `incumbent.floor_of`. (On a hull
+entries are not free, and c(u) is not tried.) `upper` depends on the cost and the value alone,
 `lower` on the occupancy alone. So the best of each side may be taken, from different points too: the
 pair is a feasible point, whose bounds are just these two. It is never worse than the raw point.
 
@@ -49,6 +48,7 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs import Hull
 from rlfd_gym.mdp.occupancy import cost_of_value, occupancy_of, policy_of
 from rlfd_gym.problem import Point, RLfDProblem
+from rlfd_gym.solvers.incumbent import floor_of
 from rlfd_gym.solvers.smd.runs import middle
 
 FIRST = 8192  # steps of the first stage, or twice as many as there are pairs
@@ -113,8 +113,7 @@ def _optimal_value(problem: RLfDProblem, x: FloatArray) -> FloatArray:
 
 def _best_cost(problem: RLfDProblem, value: FloatArray) -> FloatArray:
     """Return c(u), the cost with the least upper bound of those that have this value."""
-    low, high = problem.belief.ends()
-    return np.clip(np.maximum(problem.belief.best(problem.expert), cost_of_value(problem.mdp, value)), low, high)
+    return np.clip(np.maximum(cost_of_value(problem.mdp, value), floor_of(problem)), *problem.belief.ends())
 
 
 def _own_occupancy(problem: RLfDProblem, occupancy: FloatArray) -> FloatArray:

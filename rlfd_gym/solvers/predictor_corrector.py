@@ -1,0 +1,176 @@
+r"""Follow the central path: the interior point steps that the ℓ2 and the ℓ1 penalty have in common.
+
+Both problems have the inequalities, each with a multiplier,
+
+    q = c - Tγᵀv ≥ 0 [μ]     x ≥ its lower end     x ≤ its upper end     v - t ≥ -1 [ρ]     v - t ≤ 1 [ω],
+
+where x is the cost itself (`rlfd_gym.solvers.interior_point`) or what is added to the prior and taken
+from it (`rlfd_gym.solvers.sparse_point`). The last two say max v - min v ≤ 2, which is what the box
+on u = v - t in RLfD_α amounts to, because Tγᵀ1 = 1. For the occupancy of a policy they are never
+active; for an expert estimated from samples they can be. Newton's method on the perturbed optimality
+conditions (Mehrotra's predictor and corrector) comes down to one system over the states,
+
+    (Tγ D Tγᵀ + diag r - r rᵀ/Σr) dv = rhs,      r = ρ/(1 + v - t) + ω/(1 - v + t),
+
+with a diagonal D that depends on the penalty. It is solved to a fraction of the complementarity that
+is left, by `normal_equations`, because its condition grows with 1/(1-γ)² and with every step.
+
+**Long steps.** A step is usually shortened by a handful of pairs, one in thousands, whose slack q or
+occupancy would become negative. These are held up at a tenth of what they had (`HELD`), and the other
+pairs move on. The residuals of the optimality conditions that this leaves are on the right-hand side
+of the next step, as all others are. It saves a third of the steps. While the complementarity does not
+fall, every pair may shorten a step.
+
+**Repaired points.** The occupancy is also offered with the flow of the expert restored, see
+`rlfd_gym.solvers.matrix_free`, which saves the last and worst conditioned steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.occupancy import cost_of_value
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, floor_of, repaired
+
+MAX_STEPS = 100  # usually half of them are not needed
+PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
+WORTH_REPAIRING = 3.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
+PATIENCE = 4  # steps in which the complementarity has to halve
+FEW = 1e-3  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
+HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
+SHORT = 0.1  # a step shorter than this is replaced by one that centres
+BOUNDARY = 0.99  # the share of the way to the boundary that a step may go
+ROOM = (1e-3, 0.1)  # by how much a start is shrunk, at least and at most
+MASS = 0.5  # that the occupancy has more at a start, at most
+LEAST_WIDTH = 1e-6  # of the box on x: what is found is clipped when it is judged
+
+Pairs = list[tuple[FloatArray, FloatArray]]
+"""A slack and its multiplier, or the changes of both, for each inequality."""
+
+
+class System(Protocol):
+    """The linear system of a Newton step at a point.
+
+    Attributes:
+        pairs: the slack and the multiplier of each inequality.
+        complementarity: the sum of their products.
+        size: how many products there are.
+        ridge: r.
+    """
+
+    pairs: Pairs
+    complementarity: float
+    size: int
+    ridge: FloatArray
+
+    def step(self, targets: list[FloatArray], guess: FloatArray, accuracy: float) -> tuple[PathPoint, int]:
+        """Return the step that adds its target to each slack times multiplier, to first order.
+
+        The conjugate gradients start at `guess`. Also returns the number of products.
+        """
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """An interior point, or a step: x, v, t, q and the multipliers in the module's order."""
+
+    boxed: FloatArray
+    value: FloatArray
+    centre: float
+    slack: FloatArray
+    multipliers: list[FloatArray]
+
+    @property
+    def pairs(self) -> Pairs:
+        """For a step: the changes of the slack and of the multiplier of each inequality."""
+        spread = self.value - self.centre
+        return list(zip([self.slack, self.boxed, -self.boxed, spread, -spread], self.multipliers, strict=True))
+
+    def longest(self, system: System, share: float) -> float:
+        """Return the step length at which all but a share of the pairs stay inside, at most 1.
+
+        It is `nan` if the step is not finite.
+        """
+        rates = []
+        for k, (here, there) in enumerate(zip(system.pairs, self.pairs, strict=True)):
+            for now, change in zip(here, there, strict=True):
+                few = int(share * now.size) if k == 0 else 0
+                rates.append(float(np.partition((-change / now).ravel(), -1 - few)[-1 - few]))
+        return float(np.minimum(1.0, BOUNDARY / np.maximum(np.max(rates), 1e-12)))
+
+    def moved(self, step: PathPoint, length: float) -> PathPoint:
+        """Return the point after a step of the given length, with what would leave held up inside."""
+        mu = self.multipliers[0]
+        return PathPoint(
+            self.boxed + length * step.boxed,
+            self.value + length * step.value,
+            self.centre + length * step.centre,
+            np.maximum(self.slack + length * step.slack, HELD * self.slack),
+            [
+                np.maximum(mu + length * step.multipliers[0], HELD * mu),
+                *(m + length * dm for m, dm in zip(self.multipliers[1:], step.multipliers[1:], strict=True)),
+            ],
+        )
+
+
+def complementarity(pairs: Pairs) -> float:
+    """Return the sum of all slacks times their multipliers."""
+    return float(sum(np.vdot(slack, multiplier) for slack, multiplier in pairs))
+
+
+def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Callable[[PathPoint], System]) -> int:
+    """Improve `best` by steps from a point until it keeps the promise or they stall.
+
+    Returns the number of products with Tγ D Tγᵀ.
+    """
+    problem = best.problem
+    mdp, floor = problem.mdp, floor_of(problem)
+    products, lefts = 0, list[float]()
+    for _ in range(MAX_STEPS):
+        cost, value, mu = (
+            np.maximum(cost_of_value(mdp, point.value), floor),
+            point.value - point.centre,
+            point.multipliers[0],
+        )
+        best.offer(cost, value, mu)
+        if best.keeps(promise) or best.out_of_time():
+            break
+        system = system_at(point)
+        left = system.complementarity
+        if not (left > 0.0 and system.ridge.any()):
+            break  # the numbers have become too small to divide by
+        if left <= WORTH_REPAIRING * best.gap:
+            best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 1e-14)))
+            if best.keeps(promise):
+                break
+        # While holding pairs up leads nowhere, every pair may shorten the step.
+        lefts.append(left)
+        few = 0.0 if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE] else FEW
+        # The predictor aims at no complementarity at all.
+        step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), PREDICTED * min(1.0, left))
+        products += count
+        length = step.longest(system, few)
+        changed = [
+            (s + length * ds, m + length * dm) for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)
+        ]
+        # The corrector centres by how far the predictor came, and allows for second-order terms.
+        centring = left / system.size * (complementarity(changed) / left) ** 3
+        targets = [centring - s * m - ds * dm for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)]
+        step, count = system.step(targets, step.value, CORRECTED * min(1.0, left))
+        products += count
+        length = step.longest(system, few)
+        if not length >= SHORT:
+            # The products of slacks and multipliers differ too much to go on: even them out first.
+            targets = [left / system.size - s * m for s, m in system.pairs]
+            step, count = system.step(targets, np.zeros(mdp.n_states), CORRECTED * min(1.0, left))
+            products += count
+            length = step.longest(system, 0.0)
+        if not length >= 1e-4:
+            break  # rounding, or the inaccuracy of the products, has taken over; `nan` is no length, either
+        point = point.moved(step, length)
+    return products
