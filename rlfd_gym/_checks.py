@@ -73,9 +73,9 @@ def finite_vector(name: str, values: ArrayLike, length: int, per: str, largest: 
 
 def finite(name: str, array: FloatArray, largest: float = LARGEST) -> FloatArray:
     """Return `array` itself if all its entries are finite and none is beyond `largest`."""
-    fine = np.abs(array) <= min(largest, MAX)
-    if not fine.all():
-        bad = np.argwhere(~fine)
+    most = min(largest, MAX)
+    if array.size and not (array.min() >= -most and array.max() <= most):  # so that no array is made if all is well
+        bad = np.argwhere(~(np.abs(array) <= most))
         where = tuple(bad[0].tolist())
         limit = "" if not np.isfinite(array[where]) else f" and at most {largest:g} in size"
         place = where[0] if len(where) == 1 else where

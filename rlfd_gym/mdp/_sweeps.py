@@ -20,7 +20,17 @@ ONE = np.uint64(1)  # Python's 1 would make a sum with an unsigned number a floa
 def rows_of(matrix: Any) -> tuple[Any, Any, Any]:
     """Return the arrays of a CSR matrix as the functions of this module take them."""
     starts = np.asarray(matrix.indptr, dtype=np.int64).view(np.uint64)
-    return matrix.data, matrix.indices.astype(np.uint32), starts
+    return matrix.data, np.asarray(matrix.indices, dtype=np.int32).view(np.uint32), starts
+
+
+@compiled
+def longest_rows(indptr, state_starts):
+    """Return the number of entries of each state's longest row."""
+    longest = np.zeros(state_starts.size - 1, dtype=np.int64)
+    for s in range(longest.size):
+        for i in range(state_starts[s], state_starts[s + 1]):
+            longest[s] = max(longest[s], np.int64(indptr[i + 1] - indptr[i]))
+    return longest
 
 
 @inlined
@@ -58,6 +68,30 @@ def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs
 
 
 @compiled
+def settle(data, indices, indptr, state_starts, stage, discount, u, slack, q, pairs, first, last):
+    """Set `pairs` to the first pair of each state that costs at most `slack` more than the best.
+
+    Returns how far any other than the best pairs is from costing just that much. `q` is for the costs.
+    """
+    margin = np.inf
+    for s in range(np.uint64(first), np.uint64(last)):
+        begin, end = np.uint64(state_starts[s]), np.uint64(state_starts[s + ONE])
+        least = np.inf
+        for i in range(begin, end):
+            q[i] = stage[i] + discount * _mean(data, indices, indptr[i], indptr[i + ONE], u)
+            least = min(least, q[i])
+        chosen = end
+        for i in range(begin, end):
+            over = q[i] - least
+            if over <= slack and chosen == end:
+                chosen = i
+            if over > 0.0:
+                margin = min(margin, abs(over - slack))
+        pairs[s] = chosen
+    return (margin,)
+
+
+@compiled
 def take_rows(data, indices, indptr, pairs, taken, to_data, to_indices, to_indptr, first, last):
     """Copy the row of each state's pair to the state's place, unless it is there already.
 
@@ -86,6 +120,20 @@ def evaluate(data, indices, indptr, stage, discount, u, out, first, last):
         low = min(low, out[s] - u[s])
         high = max(high, out[s] - u[s])
     return low, high
+
+
+@compiled
+def evaluate_until(aim, most, data, indices, indptr, stage, discount, u, out):
+    """Evaluate until the span of the change is at most `aim`, `most` times at most, by turns into `out` and u.
+
+    Returns the number of times.
+    """
+    for done in range(most):
+        low, high = evaluate(data, indices, indptr, stage, discount, u, out, 0, u.size)
+        u, out = out, u
+        if high - low <= aim:
+            return done + 1
+    return most
 
 
 @compiled

@@ -37,7 +37,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym._errors import SolverError
 from rlfd_gym._warnings import warn
-from rlfd_gym.mdp.iteration import Goal, Iterate, first_pairs, iterate
+from rlfd_gym.mdp.iteration import Goal, Iterate, iterate
 from rlfd_gym.mdp.occupancy import LU_STATES, occupancy_of, policy_of, solve_discounted, value_of
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ def _bellman(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> tuple[FloatArr
 
 def _first_within(mdp: TabularMDP, q: FloatArray, limit: FloatArray) -> IntArray:
     """Return the first pair of each state whose q is at most the state's limit."""
-    return first_pairs(mdp, q <= limit[mdp.pair_states])
+    hits = np.flatnonzero(q <= limit[mdp.pair_states])
+    return hits[np.searchsorted(hits, mdp.state_starts[:-1])]
 
 
 def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:

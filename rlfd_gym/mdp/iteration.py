@@ -28,7 +28,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.mdp.occupancy import solvers
@@ -117,12 +116,6 @@ def iterate(mdp: TabularMDP, cost: FloatArray, goal: Goal) -> Iterate:
                 work += 1 + share * tables.sweep(at, aim)
 
 
-def first_pairs(mdp: TabularMDP, eligible: NDArray[np.bool_]) -> IntArray:
-    """Return the first eligible pair of each state."""
-    hits = np.flatnonzero(eligible)
-    return hits[np.searchsorted(hits, mdp.state_starts[:-1])]
-
-
 class _Tables:
     """The arrays of an MDP and a cost, as the compiled sweeps take them."""
 
@@ -134,13 +127,12 @@ class _Tables:
         self.sweeps, self.mdp = _sweeps, mdp
         self.rows = _sweeps.rows_of(mdp.transitions)
         self.stage = (1 - mdp.discount) * cost
-        threads = min(CONFIG.NUMBA_NUM_THREADS, mdp.n_states)
+        threads = min(CONFIG.NUMBA_NUM_THREADS, mdp.n_states) if mdp.transitions.nnz >= THREADED else 1
         self.pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
         cuts = np.linspace(0, mdp.n_states, threads + 1).astype(int).tolist()
         self.parts = list(pairwise(cuts))
         # The rows of a policy, each in a place that holds the longest row of its state.
-        places = np.maximum.reduceat(np.diff(mdp.transitions.indptr), mdp.state_starts[:-1])
-        starts = np.append(0, np.cumsum(places)).astype(np.uint64)
+        starts = np.append(0, np.cumsum(_sweeps.longest_rows(self.rows[2], mdp.state_starts))).astype(np.uint64)
         self.taken = np.full(mdp.n_states, -1, dtype=np.int64)
         self.policy_rows = (np.empty(int(starts[-1])), np.empty(int(starts[-1]), dtype=np.uint32), starts)
 
@@ -156,18 +148,23 @@ class _Tables:
         It is not for evaluation on the way: if a tied pair is worse by a rounding, L u would choose
         another one in every round, and the span never become smaller than that.
         """
-        q = self.stage + self.mdp.discount * (self.mdp.transitions @ at.u)
-        over = q - self.mdp.min_by_state(q)[self.mdp.pair_states]
-        margin = np.abs(over - slack).min(where=over > 0, initial=np.inf)
-        return first_pairs(self.mdp, over <= slack), float(margin)
+        mdp, pairs = self.mdp, np.empty_like(at.pairs)
+        memory = (np.empty(mdp.n_pairs), pairs)
+        arguments = (*self.rows, mdp.state_starts, self.stage, mdp.discount, at.u, slack, *memory)
+        (margins,) = self._shared(self.sweeps.settle, arguments, mdp.transitions.nnz)
+        return pairs, min(margins)
 
     def sweep(self, at: Iterate, aim: float) -> int:
         """Evaluate the policy by sweeps until their span is at most `aim`; return their number."""
-        entries, stage = self.policy_rows[0].size, self.stage[at.pairs]
+        entries, stage, discount = self.policy_rows[0].size, self.stage[at.pairs], self.mdp.discount
         self._shared(self.sweeps.take_rows, (*self.rows, at.pairs, self.taken, *self.policy_rows), entries)
+        if not self._is_shared(entries):
+            done = int(self.sweeps.evaluate_until(aim, MOST_SWEEPS, *self.policy_rows, stage, discount, at.u, at.best))
+            at.u, at.best = (at.best, at.u) if done % 2 else (at.u, at.best)
+            return done
         done, span = 0, np.inf
         while span > aim and done < MOST_SWEEPS:
-            arguments = (*self.policy_rows, stage, self.mdp.discount, at.u, at.best)
+            arguments = (*self.policy_rows, stage, discount, at.u, at.best)
             lows, highs = self._shared(self.sweeps.evaluate, arguments, entries)
             at.u, at.best = at.best, at.u
             done, span = done + 1, max(highs) - min(lows)
@@ -188,8 +185,12 @@ class _Tables:
                 at.u += step
                 break
 
+    def _is_shared(self, entries: int) -> bool:
+        """Return whether threads share a kernel that passes so many entries."""
+        return self.pool is not None and entries >= THREADED
+
     def _shared(self, kernel: Any, arguments: tuple[Any, ...], entries: int) -> Any:
         """Return the results of a kernel on all parts of the states, one list for each result."""
-        if self.pool is None or entries < THREADED:
+        if not self._is_shared(entries) or self.pool is None:
             return zip(kernel(*arguments, 0, self.mdp.n_states), strict=True)
         return zip(*self.pool.map(lambda part: kernel(*arguments, *part), self.parts), strict=True)
