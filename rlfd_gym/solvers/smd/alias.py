@@ -20,17 +20,15 @@ SLOT = np.dtype([("threshold", "f8"), ("keep", "i4"), ("alias", "i4")])
 
 def distribution_table(weights: FloatArray) -> np.ndarray[Any, Any]:
     """Build the table of one distribution, over the entries with positive weight."""
-    support = np.flatnonzero(weights > 0).astype(np.int32)
-    slots = aligned(len(support), SLOT)
-    scratch = np.empty(len(support)), np.empty(len(support), np.int64)
-    fill_alias(slots, 0, support, np.ascontiguousarray(weights[support], dtype=np.float64), *scratch)
-    return slots
+    return row_tables(sp.csr_array(np.where(weights > 0, weights, 0.0)[None, :]))
 
 
 def row_tables(matrix: sp.csr_array) -> np.ndarray[Any, Any]:
     """Build one table per row of a sparse matrix, in the positions of the row's entries."""
     slots = aligned(matrix.nnz, SLOT)
-    _fill_rows(slots, matrix.indptr, matrix.indices, matrix.data)
+    starts, outcomes = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
+    longest = int(np.diff(starts).max())
+    fill_rows(slots, starts, outcomes, matrix.data, np.empty(longest), np.empty(longest, np.int64))
     return slots
 
 
@@ -45,38 +43,39 @@ def alias_draw(slots, first, length, draw):
 
 
 @compiled
-def fill_alias(slots, first, outcomes, weights, scaled, stack):
-    """Build Vose's alias table of one distribution in slots[first:first+len(weights)].
-
-    `scaled` and `stack` are scratch space.
-    """
-    m = len(weights)
-    total = weights.sum()
-    # One array holds both stacks: that of the small slots grows from its front, that of the large
-    # ones from position m down.
-    small, large = 0, m
-    for x in range(m):
-        slots[first + x].keep = outcomes[x]
-        slots[first + x].alias = outcomes[x]
-        slots[first + x].threshold = 1.0
-        scaled[x] = weights[x] * (m / total)
-        if scaled[x] < 1.0:
-            stack[small] = x
-            small += 1
-        else:
-            large -= 1
-            stack[large] = x
-    # A large slot fills up a small one and becomes its alias.
-    while small > 0 and large < m:
-        small -= 1
-        x, y = stack[small], stack[large]
-        slots[first + x].threshold = scaled[x]
-        slots[first + x].alias = outcomes[y]
-        scaled[y] -= 1.0 - scaled[x]
-        if scaled[y] < 1.0:
-            large += 1
-            stack[small] = y
-            small += 1
+def fill_rows(slots, starts, outcomes, weights, scaled, stack):
+    """Build Vose's alias table of each row; `scaled` and `stack` are scratch space for a row."""
+    for row in range(len(starts) - 1):
+        first = starts[row]
+        m = starts[row + 1] - first
+        total = 0.0
+        for x in range(first, first + m):
+            total += weights[x]
+        # One array holds both stacks: that of the small slots grows from its front, that of the large
+        # ones from position m down.
+        small, large = 0, m
+        for x in range(m):
+            slots[first + x].keep = outcomes[first + x]
+            slots[first + x].alias = outcomes[first + x]
+            slots[first + x].threshold = 1.0
+            scaled[x] = weights[first + x] * (m / total)
+            if scaled[x] < 1.0:
+                stack[small] = x
+                small += 1
+            else:
+                large -= 1
+                stack[large] = x
+        # A large slot fills up a small one and becomes its alias.
+        while small > 0 and large < m:
+            small -= 1
+            x, y = stack[small], stack[large]
+            slots[first + x].threshold = scaled[x]
+            slots[first + x].alias = outcomes[first + y]
+            scaled[y] -= 1.0 - scaled[x]
+            if scaled[y] < 1.0:
+                large += 1
+                stack[small] = y
+                small += 1
 
 
 @compiled
@@ -87,13 +86,3 @@ def draw_many(slot_buffer, draws):
     for t in range(len(draws)):
         out[t] = alias_draw(slots, 0, len(slots), draws[t])
     return out
-
-
-@compiled
-def _fill_rows(slots, indptr, indices, data):
-    """Build one alias table per row."""
-    longest = np.max(indptr[1:] - indptr[:-1])
-    scaled, stack = np.empty(longest), np.empty(longest, np.int64)
-    for i in range(len(indptr) - 1):
-        first, last = indptr[i], indptr[i + 1]
-        fill_alias(slots, first, indices[first:last], data[first:last], scaled, stack)

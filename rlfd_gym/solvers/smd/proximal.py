@@ -27,6 +27,7 @@ import math
 
 import numpy as np
 
+from rlfd_gym._checks import FloatArray
 from rlfd_gym._compiled import compiled, inlined
 from rlfd_gym.solvers.smd.alias import SLOT, alias_draw
 from rlfd_gym.solvers.smd.intrinsics import FAN, prefetch
@@ -50,11 +51,16 @@ from rlfd_gym.solvers.smd.tree import tree_draw, tree_rebuild, tree_set, tree_to
 HINTED = (VISITED, VISITED_NEXT, TRIED)  # the columns of draws that `hint_ahead` reads
 
 
+def memory_of_hints(n_pairs: int) -> FloatArray | None:
+    """Return the memory that `advance` needs to hint at records ahead; `None` where hints do not pay."""
+    return np.empty(BLOCK) if n_pairs >= HINT_FROM else None
+
+
 @compiled
-def advance(run, slot_buffer, draws, samples):
+def advance(run, slot_buffer, draws, samples, rest):
     """Make len(draws) steps in place; `samples` receives the sampled indices.
 
-    Returns a status code.
+    Without `rest` the code for hints is not even compiled. Returns a status code.
     """
     pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
     slots, tree, levels, clock = slot_buffer.view(SLOT), run.tree, run.levels, run.clock
@@ -62,12 +68,10 @@ def advance(run, slot_buffer, draws, samples):
     z = tree_total(tree, levels)
     now = int(clock[R_STEPS])
     inverse_z = clock[INVERSE_Z]
-    hint = len(pairs) >= HINT_FROM
-    rest = np.empty(BLOCK)
     for begin in range(0, len(draws), BLOCK):
         end = min(begin + BLOCK, len(draws))
         draw_ahead(pairs, states, slots, tree, draws[begin:end], samples[begin:end])
-        if hint:
+        if rest is not None:
             hint_ahead(pairs, states, slots, tree, levels, draws[begin:end], samples[begin:end], rest, HINTED)
         for t in range(begin, end):
             k, next_k = samples[t, TRIED], samples[t, TRIED_NEXT]

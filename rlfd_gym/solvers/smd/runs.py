@@ -182,8 +182,8 @@ def _kernel(problem: RLfDProblem, plan: Plan) -> tuple[Callable[[Any, FloatArray
     n_draws = proximal_records.DRAWS if plan.proximal else records.DRAWS
     samples = np.empty((CHUNK, n_draws), np.int32)
     if plan.proximal:
-        slots = records.slots_of(problem)
-        return lambda run, draws, rows: proximal.advance(run, slots, draws, samples), n_draws
+        slots, rest = records.slots_of(problem), proximal.memory_of_hints(problem.n_pairs)
+        return lambda run, draws, rows: proximal.advance(run, slots, draws, samples, rest), n_draws
     tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
     if not plan.measures:
         return lambda run, draws, rows: kernels.advance(run, tables, step, draws, samples), n_draws
