@@ -22,7 +22,8 @@ of the next step, as all others are. It saves a third of the steps. While the co
 fall, every pair may shorten a step.
 
 **Repaired points.** The occupancy is also offered with the flow of the expert restored, see
-`rlfd_gym.solvers.matrix_free`, which saves the last and worst conditioned steps.
+`rlfd_gym.solvers.matrix_free`, and the cost with its optimal value: a single pair that was held up, so
+that q < 0, would spoil the upper bound of the value v. This saves the last and worst conditioned steps.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.occupancy import cost_of_value
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, floor_of, repaired
+from rlfd_gym.solvers.policies import plan
 
 MAX_STEPS = 100  # usually half of them are not needed
 PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
-WORTH_REPAIRING = 3.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
+WORTH_REPAIRING = 5.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
 PATIENCE = 4  # steps in which the complementarity has to halve
 FEW = 1e-3  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
 HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
@@ -145,7 +147,12 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
         if not (left > 0.0 and system.ridge.any()):
             break  # the numbers have become too small to divide by
         if left <= WORTH_REPAIRING * best.gap:
-            best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 1e-14)))
+            accuracy = max(1e-3 * best.gap, 1e-14)
+            best.offer(cost, value, repaired(problem, mu, accuracy))
+            if not best.keeps(promise):
+                accuracy = max(accuracy, 0.1 * promise(best.upper, best.lower))
+                value, _ = plan(best, problem.belief.nearest(cost), point.value, accuracy)
+                best.offer(np.maximum(cost_of_value(mdp, value), floor), value, mu)
             if best.keeps(promise):
                 break
         # While holding pairs up leads nowhere, every pair may shorten the step.
