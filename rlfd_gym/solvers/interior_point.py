@@ -130,6 +130,12 @@ def _start(best: Incumbent, near: float) -> PathPoint:
     level = best.gap / (3 * n + 2 * mdp.n_states)  # the complementarity of each inequality, if all had the same
     level = min(level, MASS / float(np.sum(1 / slack)))
     mu = np.maximum(best.occupancy, level / slack)
-    # The cost need not answer the occupancy yet. Multipliers that made up for it would be far from the central path.
-    multipliers = [mu, level / (cost - low), level / (high - cost), level / (1 + value), level / (1 - value)]
+    excess = 2 * problem.alpha * (cost - problem.prior) + problem.expert - mu
+    multipliers = [
+        mu,
+        level / (cost - low) + np.maximum(excess, 0.0),
+        level / (high - cost) + np.maximum(-excess, 0.0),
+        level / (1 + value),
+        level / (1 - value),
+    ]
     return PathPoint(cost, value - shift, -shift, slack, multipliers)

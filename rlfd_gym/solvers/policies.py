@@ -30,7 +30,7 @@ from rlfd_gym.mdp.occupancy import cost_of_value, occupancy_of, solve_discounted
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, floor_of
 
-BRIEFLY, THOROUGHLY = (1, 1), (3, 4)  # (k, n): give up if, as fast as the last k did, more than n policies are needed
+BRIEFLY, THOROUGHLY = (1, 1), (3, 8)  # (k, n): give up if, as fast as the last k did, more than n policies are needed
 MAX_NUMBERS = 250_000_000  # of all occupancies that are kept: 2 GB
 MAX_POLICIES = 100
 CORRECTIONS = 5  # Newton steps for the best mixture
