@@ -4,7 +4,8 @@
 - `{module-doc}` shows a module's docstring, `{docstring}` that of a public name, `{example}` its
   example alone, and `{public-names}` a table of the public names of a package.
 - Formulas become MathML, which browsers draw themselves, so that a page needs no network. Letters
-  with a hat are written as one character, because few fonts place the hat.
+  with a hat are written as one character, because few fonts place the hat, and norms and products
+  keep the height of a letter.
 - A name in code style that is documented becomes a link to its documentation, and may be broken
   where its words end.
 - Cells of tables know how much they hold, and pictures whether they are wide, for site.css.
@@ -37,6 +38,7 @@ BREAKS = re.compile(r"(?<=[._/:=(])(?=\w)")
 LONG = 16  # characters of code that may be broken
 SHORT, SENTENCE = 14, 60  # characters in a cell of a table
 NUMBERS = re.compile(r"^[-+]?[\d.,]+(?:e-?\d+)?%?(?: ?(?:±|/|×|to) ?[-+]?[\d.,]+%?| \([^()]{1,14}\))*$")
+FENCE = re.compile(r"<mo([^>]*)>([‖⟨⟩])</mo>")
 HAT = re.compile(r'<mover accent="true">\s*<mi>(\w)</mi>\s*<mo stretchy="false">ˆ</mo>\s*</mover>')
 WIDE = 1.9  # times as wide as high
 UNNAMED = (
@@ -156,13 +158,17 @@ def skip_what_python_wrote(app: Sphinx, what: str, name: str, obj: Any, skip: bo
 
 
 def formula(tex: str, as_block: bool) -> str:
-    """Return a formula as MathML, with each letter and its hat as one character where there is one."""
+    """Return a formula as MathML, with each letter and its hat as one character where there is one.
+
+    A norm with an exponent would be higher on the left, where it stands alone, than on the right.
+    """
 
     def composed(match: re.Match[str]) -> str:
         letter = unicodedata.normalize("NFC", match.group(1) + "\N{COMBINING CIRCUMFLEX ACCENT}")
         return f'<mi class="hat">{letter}</mi>' if len(letter) == 1 else match.group()
 
-    return HAT.sub(composed, tex2mathml(tex, as_block=as_block))
+    text = HAT.sub(composed, tex2mathml(tex, as_block=as_block))
+    return FENCE.sub(r'<mo\1 stretchy="false">\2</mo>', text)
 
 
 def inline_math(writer: Any, node: nodes.math) -> None:
