@@ -45,6 +45,7 @@ UNNAMED = (
     (re.compile(r"TypeAliasForwardRef\('(\w+)'\)"), r"\1"),
     (re.compile(r"(?:~?[\w.]+\.)?_Buffer \| .*?\[complex \| bytes \| str\]"), "ArrayLike"),
     (re.compile(r"<[^<>]*>"), "..."),
+    (re.compile(r"\b_\w+\.(\w+)"), r"\1"),
 )
 
 
@@ -147,7 +148,7 @@ def plain_signature(
         signature = None if signature is None else pattern.sub(name_of, signature)
         returned = None if returned is None else pattern.sub(name_of, returned)
     if what == "class" and signature == "(*args, **kwargs)":  # nothing is known of a protocol's
-        signature = None
+        signature = ""
     return signature, returned
 
 
