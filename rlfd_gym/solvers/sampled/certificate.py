@@ -38,7 +38,7 @@ v ≤ (1-γ)c_i + γ P_i u if v ≤ c_i and v ≤ u. Several vectors u, for seve
 with δ = μ_π - μ',
 
     g(μ_E - μ_π)  ≥  Ω(c*) + <μ_E - μ_π, c*> - ‖δ‖²/4α        for Ω = α‖c - ĉ‖²,
-    g(μ_E - μ_π)  ≥  g(μ_E - μ') - ‖δ‖₁                         for every penalty,
+    g(μ_E - μ_π)  ≥  g(μ_E - μ') - ‖δ‖₁                       for every penalty,
 
 the first because the gradient of the concave function g is the best answer c*(d), which
 is 1/2α-Lipschitz, the second because |c'| ≤ 1. The norms of δ are bounded by following π through the
