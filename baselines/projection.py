@@ -1,10 +1,10 @@
 """Projection: a policy whose features come as near to the expert's as possible.
 
-With ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), start from ψ̄ = ψ(μ₀), where μ₀ is the occupancy of the uniform
+With ψ(μ) = Cᵀμ and ψ_E = ψ(μ_E), start from ψ' = ψ(μ₀), where μ₀ is the occupancy of the uniform
 policy, and repeat
 
-    w = ψ̄ - ψ_E;    stop if ‖w‖ ≤ ε;    μ_t = an optimal occupancy for Cw/‖w‖;
-    ψ̄ ← the point nearest to ψ_E on the segment from ψ̄ to ψ(μ_t).
+    w = ψ' - ψ_E;    stop if ‖w‖ ≤ ε;    μ_t = an optimal occupancy for Cw/‖w‖;
+    ψ' ← the point nearest to ψ_E on the segment from ψ' to ψ(μ_t).
 
 At the end, the best mixture of all occupancies that were found, the minimum over λ in the simplex
 of ‖Σ λ_t ψ(μ_t) - ψ_E‖, is an occupancy again, and so one stationary policy. If
@@ -17,7 +17,7 @@ policy, and the distance of the nearest of them to ψ_E lies between
     max_t <ŵ_t, ψ(μ_t) - ψ_E>   ≤   min over μ of ‖ψ(μ) - ψ_E‖   ≤   ‖ψ(μ) - ψ_E‖ of the mixture.
 
 The minimum is 0 for an expert that is the occupancy of a policy; it need not be for one estimated
-from samples. So the loop also ends once the bounds, with ψ̄ instead of the mixture, are within ε of
+from samples. So the loop also ends once the bounds, with ψ' instead of the mixture, are within ε of
 each other.
 
 **The mixture by nonnegative least squares.** Let D have the columns ψ(μ_t) - ψ_E. Minimise
@@ -91,7 +91,7 @@ def projection(
         occupancy, least = planner.plan(c @ weights)
         found.append(occupancy)
         lower = max(lower, least - float(weights @ target))
-        # ψ̄ moves to the point nearest to ψ_E on the segment.
+        # ψ' moves to the point nearest to ψ_E on the segment.
         towards = c.T @ occupancy - nearest
         if (length := float(towards @ towards)) > 0:
             nearest = nearest + min(1.0, max(0.0, float(-away @ towards) / length)) * towards

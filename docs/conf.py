@@ -21,7 +21,7 @@ extensions = [
     "sphinx_copybutton",
     "rlfd_docs",
 ]
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "_templates"]
 nitpicky = True
 nitpick_ignore_regex = [
     # What other packages document is on other sites, which a build without network cannot ask.
@@ -31,6 +31,7 @@ nitpick_ignore_regex = [
 ]
 
 html_theme = "furo"
+templates_path = ["_templates"]
 html_title = f"rlfd_gym {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

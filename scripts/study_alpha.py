@@ -469,7 +469,7 @@ FINDINGS = """Differences are in percentage points of loss against {default}, in
 - Much is left: the best α in hindsight is {hindsight}."""
 
 
-PAGE = """# Choosing alpha
+PAGE = """# What α was measured to do
 
 How much should the prior weigh against the expert? That depends on what you know:
 

@@ -158,7 +158,7 @@ def figure(outcomes: list[Outcome]) -> Figure:
 
 
 PAGE = """\
-# Several experts of declared skill
+# What several experts teach
 
 Made by `python scripts/study_experts.py --docs docs`; every number on this page comes from it.
 

@@ -85,7 +85,8 @@ def _fields(kind: str, body: Sequence[str]) -> Iterator[str]:
 def _items(body: Sequence[str]) -> Iterator[str]:
     """Return one item of a list for each attribute."""
     for line in _fields("", body):
-        yield re.sub(r"^: ([^:]+): ", r"- **\1**: ", line) if line.startswith(": ") else line
+        names, _, rest = line[2:].partition(": ")
+        yield f"- **{names.replace(',', ', ')}**: {rest}" if line.startswith(": ") else line
 
 
 def _code(body: Sequence[str]) -> list[str]:

@@ -3,11 +3,14 @@
 - `autodoc` hands docstrings over as Markdown, see `docstring_markdown`.
 - `{module-doc}` shows a module's docstring, `{docstring}` that of a public name, `{example}` its
   example alone, and `{public-names}` a table of the public names of a package.
-- Formulas become MathML, which browsers draw themselves, so that a page needs no network.
+- Formulas become MathML, which browsers draw themselves, so that a page needs no network. Letters
+  with a hat are written as one character, because few fonts place the hat, and norms and products
+  keep the height of a letter.
 - A name in code style that is documented becomes a link to its documentation, and may be broken
   where its words end.
 - Cells of tables know how much they hold, and pictures whether they are wide, for site.css.
-- Signatures show types by their names, and defaults that have none as "...".
+- Signatures show types by their names, and defaults that have none as "..."; what a package keeps
+  to itself, and what Python wrote about a field, is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +34,18 @@ from sphinx.util.docutils import SphinxDirective
 from whole_examples import fenced, find, with_imports
 
 LINKED = re.compile(r"^(?:rlfd_gym\.)?[A-Za-z_][\w.]*$")
-BREAKS = re.compile(r"(?<=[._/:])(?=\w)")
+BREAKS = re.compile(r"(?<=[._/:=(])(?=\w)")
 LONG = 16  # characters of code that may be broken
-SHORT, PHRASE, SENTENCE = 14, 20, 60  # characters in a cell of a table
+SHORT, SENTENCE = 14, 60  # characters in a cell of a table
+NUMBERS = re.compile(r"^[-+]?[\d.,]+(?:e-?\d+)?%?(?: ?(?:±|/|×|to) ?[-+]?[\d.,]+%?| \([^()]{1,14}\))*$")
+FENCE = re.compile(r"<mo([^>]*)>([‖⟨⟩])</mo>")
+HAT = re.compile(r'<mover accent="true">\s*<mi>(\w)</mi>\s*<mo stretchy="false">ˆ</mo>\s*</mover>')
 WIDE = 1.9  # times as wide as high
 UNNAMED = (
     (re.compile(r"TypeAliasForwardRef\('(\w+)'\)"), r"\1"),
     (re.compile(r"(?:~?[\w.]+\.)?_Buffer \| .*?\[complex \| bytes \| str\]"), "ArrayLike"),
     (re.compile(r"<[^<>]*>"), "..."),
+    (re.compile(r"\b_\w+\.(\w+)"), r"\1"),
 )
 
 
@@ -117,7 +125,7 @@ def in_a_line(thing: Any) -> str:
     if isinstance(thing, tuple | dict):
         return ", ".join(f"`{one}`" for one in thing)
     if not callable(thing) and not inspect.ismodule(thing):  # an alias of types
-        return f"`{thing}`".replace("|", "or")
+        return "`" + re.sub(r"[\w.]+\.(\w+)", r"\1", str(thing)).replace("|", "or") + "`"
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
@@ -139,18 +147,40 @@ def plain_signature(
     for pattern, name_of in UNNAMED:
         signature = None if signature is None else pattern.sub(name_of, signature)
         returned = None if returned is None else pattern.sub(name_of, returned)
+    if what == "class" and signature == "(*args, **kwargs)":  # nothing is known of a protocol's
+        signature = ""
     return signature, returned
+
+
+def skip_what_python_wrote(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Skip fields of tuples, which their class describes, and functions of Python that are defaults."""
+    is_field = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
+    return True if is_field or inspect.isbuiltin(obj) else None
+
+
+def formula(tex: str, as_block: bool) -> str:
+    """Return a formula as MathML, with each letter and its hat as one character where there is one.
+
+    A norm with an exponent would be higher on the left, where it stands alone, than on the right.
+    """
+
+    def composed(match: re.Match[str]) -> str:
+        letter = unicodedata.normalize("NFC", match.group(1) + "\N{COMBINING CIRCUMFLEX ACCENT}")
+        return f'<mi class="hat">{letter}</mi>' if len(letter) == 1 else match.group()
+
+    text = HAT.sub(composed, tex2mathml(tex, as_block=as_block))
+    return FENCE.sub(r'<mo\1 stretchy="false">\2</mo>', text)
 
 
 def inline_math(writer: Any, node: nodes.math) -> None:
     """Write a formula in a line."""
-    writer.body.append(tex2mathml(node.astext(), as_block=False))
+    writer.body.append(formula(node.astext(), as_block=False))
     raise nodes.SkipNode
 
 
 def block_math(writer: Any, node: nodes.math_block) -> None:
     """Write a formula on lines of its own."""
-    writer.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    writer.body.append(f'<div class="math">{formula(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 
@@ -214,11 +244,11 @@ def break_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 def measure(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Say of each cell of a table how much it holds, and of pictures whether they are wide."""
     for cell in doctree.findall(nodes.entry):
-        length = len(cell.astext())
-        if length <= SHORT:
+        text = cell.astext()
+        if len(text) <= SHORT or NUMBERS.match(text):
             cell["classes"].append("short")
-        elif length > PHRASE:
-            cell["classes"].append("phrase" if length <= SENTENCE else "sentence")
+        else:
+            cell["classes"].append("phrase" if len(text) <= SENTENCE else "sentence")
     for image in doctree.findall(nodes.image):
         path = Path(app.srcdir, image["uri"])
         width, height = size_of(path) if path.is_file() else (0, 0)
@@ -227,9 +257,30 @@ def measure(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def dash_fields(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Set a dash between an argument and what is said of it, which Sphinx leaves to its quotes."""
+    """Set a dash between an argument and what is said of it, which Sphinx leaves to its quotes.
+
+    Names of which the same is said are set apart by a blank, which Sphinx does not allow before.
+    """
+    for names in list(doctree.findall(addnodes.literal_strong)):
+        text = names.astext()
+        if "," in text:
+            names.children = []
+            names.append(nodes.Text(text.replace(",", ", ")))
     for text in list(doctree.findall(lambda node: isinstance(node, nodes.Text) and node.astext() == " -- ")):
         text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
+
+
+def plain_entries(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Leave arguments that a package keeps to itself out, and give types of properties their names."""
+    for parameter in list(doctree.findall(addnodes.desc_parameter)):
+        if parameter.astext().startswith("_"):
+            parameter.parent.remove(parameter)
+    for annotation in list(doctree.findall(addnodes.desc_annotation)):
+        pattern, name_of = UNNAMED[0]
+        if pattern.search(annotation.astext()):
+            text = pattern.sub(name_of, annotation.astext())
+            annotation.children = []
+            annotation.append(nodes.Text(text))
 
 
 def place_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -266,9 +317,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("autodoc-process-docstring", as_markdown)
     app.connect("autodoc-process-signature", plain_signature)
+    app.connect("autodoc-skip-member", skip_what_python_wrote)
     app.connect("doctree-resolved", link_names, priority=900)
     app.connect("doctree-resolved", break_names, priority=901)
     app.connect("doctree-resolved", measure)
     app.connect("doctree-resolved", dash_fields)
+    app.connect("doctree-resolved", plain_entries)
     app.connect("doctree-resolved", place_names)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -40,8 +40,8 @@ class Ball(Belief):
 
     Example:
         >>> belief = Ball(prior=[0.5, -0.5], radius=0.5)
-        >>> belief.best(np.array([0.3, -0.4])).tolist()       # d = μ_E - μ
-        [0.2, -0.09999999999999998]
+        >>> belief.best(np.array([0.3, -0.4])).round(3).tolist()       # d = μ_E - μ
+        [0.2, -0.1]
     """
 
     radius: float

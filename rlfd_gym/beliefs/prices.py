@@ -49,7 +49,7 @@ class Prices(Belief):
         offset: a part of the cost that is known, a number or over pairs.
         prior: ŵ, the guess of the prices, which needs `alpha`; by default the middle of the ranges.
         alpha: α ≥ 0, the weight of the penalty α‖w - ŵ‖²; without a prior 0.
-        names: what the prices are called, in results; by default "price 0", "price 1", ….
+        names: what the prices are called, in results; by default "price 0", "price 1" and so on.
         scale: if the cost offset + Cw is in money, the map to learning units. Prices stay in
             money. Without it the cost is taken as it is, also outside [-1, 1].
 

@@ -59,7 +59,7 @@ class Cell:
         method: the name of the method.
         alpha: the weight of the prior; `None` for methods that take none.
         demonstrations: their number, or "exact" for the expert's exact occupancy.
-        seed: 0, 1, ….
+        seed: 0, 1 and so on.
     """
 
     task: str
@@ -133,7 +133,7 @@ class Row(Result):
     """The result of a cell in one reading. The fields of `Result` say which cell, and hold the numbers.
 
     Attributes:
-        seed: 0, 1, ….
+        seed: 0, 1 and so on.
         note: the warnings of the solve, or why the solver gave up; then the measures are `None`.
         settings: the settings of the solvers, `iterations` and `runs`.
         versions: the versions of the packages that the numbers depend on.

@@ -60,12 +60,12 @@ NOTHING = "–"  # what tables show where nothing is guaranteed
 
 @dataclass(frozen=True)
 class Measure:
-    """An entry of the registry.
+    """A number that is measured, as an entry of `MEASURES`.
 
     Attributes:
         name: the name of the number in `Row.measures` and in the CSV files.
         title: the head of its column.
-        legend: what the column shows; it is printed after "title: ".
+        legend: what the column shows; it is printed after the title and a colon.
         compute: the function that computes the number from what was learned and from the task
             with its true cost; it returns `None` where there is no such number.
         format: the function that turns the number into text.

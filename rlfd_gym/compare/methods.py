@@ -102,7 +102,7 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Method:
-    """An entry of the registry.
+    """A method of the comparison, as an entry of `METHODS`.
 
     Attributes:
         name: the method's name on the command line and in the files.

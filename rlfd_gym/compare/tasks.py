@@ -85,7 +85,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Task:
-    """An entry of the registry.
+    """A task of the comparison, as an entry of `TASKS`.
 
     Attributes:
         name: the task's name on the command line and in the files.
@@ -95,7 +95,7 @@ class Task:
         expert_cost: a description of the cost in the hull of the basis under which the expert is
             optimal, for the note below the table; empty if there is none.
         default: whether the task is included when no tasks are named.
-        needs: the optional package that has the task's data, as it is imported; "" for none. The
+        needs: the optional package that has the task's data, as it is imported; empty for none. The
             version of the package is stored with the results.
 
     Example:

@@ -54,7 +54,7 @@ class PriceAnswer:
         price: the price within its range under which the manager is nearest to optimal.
         range: the range that was stated, (low, high).
         at_end: "low" or "high" if the whole interval lies at that end of the range, so that the
-            price that explains the manager may lie beyond; otherwise "".
+            price that explains the manager may lie beyond; otherwise empty.
 
     Example:
         >>> answer = PriceAnswer("holding", Estimate(2.6, 2.5, 2.8), range=(0.3, 3.0), at_end="")

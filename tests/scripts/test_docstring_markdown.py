@@ -29,6 +29,7 @@ DOCSTRING = """Do it.
 
     Attributes:
         kept: what stays.
+        one, other: what is alike.
 
     Returns:
         All of it,
@@ -50,7 +51,7 @@ def test_sections_become_fields_lists_and_blocks_and_the_rest_stays():
     assert "\n    x = 1 + 2_3\n" in text
     assert "```{rubric} Heading\n```" in text
     assert ":param first: what comes first,\n  on two lines.\n:param second,third: what follows.\n" in text
-    assert "**Attributes**\n\n- **kept**: what stays.\n" in text
+    assert "**Attributes**\n\n- **kept**: what stays.\n- **one, other**: what is alike.\n" in text
     assert ":returns: All of it, in one line.\n" in text
     assert "In words:\n\n```pycon\n>>> 1 + 1\n2\n```\n\n```pycon\n>>> 2 + 2\n4\n```\n" in text
     assert text.count("```") % 2 == 0

@@ -52,7 +52,7 @@ class BadRows:
 
     @property
     def mend(self) -> str:
-        """What mends such rows, as text; "" if nobody knows."""
+        """What mends such rows, as text; empty if nobody knows."""
         return next((mend for part, mend in MENDS if part in self.reason), "")
 
     def __str__(self) -> str:

@@ -81,7 +81,8 @@ def read_log(
             number with and without leading zeros, "01" and "1".
         order: labels of states and actions in the order in which to number and show them, such as
             ["empty", "low", "full"]. Others come after them, sorted.
-        fold: whether "Empty" and "empty " are one label; a warning tells which were.
+        fold: whether texts that differ only in case and blanks are one label; a warning tells which
+            were.
         feasible: the pairs (state label, action label) that exist; rows with other pairs are bad.
             By default, all pairs exist.
         smoothing: κ ≥ 0, pseudo-counts.

@@ -32,13 +32,13 @@ keeps the ranges small. It costs nothing unless a cost below v is in such a stat
 v ≤ (1-γ)c_i + γ P_i u if v ≤ c_i and v ≤ u. Several vectors u, for several ends and sizes of b
 (`SHAPES`), share the η/2; the best is taken.
 
-**The lower bound.** Let μ̂ be the occupancy of π under P̂, and c* the belief's best answer to
-μ_E - μ̂. With û ≥ (1-γ) c*_π + γ P_π û, again by margins of the fresh draws, this time from above,
+**The lower bound.** Let μ' be the occupancy of π under P̂, and c* the belief's best answer to
+μ_E - μ'. With û ≥ (1-γ) c*_π + γ P_π û, again by margins of the fresh draws, this time from above,
 <μ_π, c*> ≤ <ν₀, û> + the largest violation. The cost that is worst for μ_π may be another than c*:
-with δ = μ_π - μ̂,
+with δ = μ_π - μ',
 
     g(μ_E - μ_π)  ≥  Ω(c*) + <μ_E - μ_π, c*> - ‖δ‖²/4α        for Ω = α‖c - ĉ‖²,
-    g(μ_E - μ_π)  ≥  g(μ_E - μ̂) - ‖δ‖₁                         for every penalty,
+    g(μ_E - μ_π)  ≥  g(μ_E - μ') - ‖δ‖₁                       for every penalty,
 
 the first because the gradient of the concave function g is the best answer c*(d), which
 is 1/2α-Lipschitz, the second because |c'| ≤ 1. The norms of δ are bounded by following π through the
@@ -96,7 +96,7 @@ class Candidate:
     cost: FloatArray
     policy: FloatArray
     occupancy: FloatArray = field(init=False)
-    """μ̂, that of π under P̂."""
+    """μ', that of π under P̂."""
     best_cost: FloatArray = field(init=False)
     """c*."""
 
@@ -120,7 +120,7 @@ class Candidate:
         return self.plan.value if sign > 0 else self._evaluation
 
     def believed(self) -> tuple[float, float]:
-        """Return F(c) and g(μ_E - μ̂) as if P̂ were the truth."""
+        """Return F(c) and g(μ_E - μ') as if P̂ were the truth."""
         belief, expert = self.problem.belief, self.problem.expert_occupancy
         upper = belief.penalty(self.cost) + expert @ self.cost - self.plan.expected_cost
         return float(upper), self.least(self.best_cost, float(self.occupancy @ self.best_cost))

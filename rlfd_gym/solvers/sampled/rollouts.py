@@ -47,7 +47,7 @@ def horizon_of(discount: float, walks: int) -> int:
 
 
 def distance(candidate: Candidate, oracle: Oracle, walks: int, eta: float) -> Distance:
-    """Follow the policy and return bounds on how far its occupancy is from μ̂."""
+    """Follow the policy and return bounds on how far its occupancy is from μ'."""
     if walks < 1:
         return Distance()
     mdp, problem = candidate.tables, candidate.problem
