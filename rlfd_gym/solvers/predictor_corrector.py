@@ -36,7 +36,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.occupancy import cost_of_value
-from rlfd_gym.solvers.incumbent import Incumbent, Promise, floor_of, repaired
+from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of, floor_of, repaired
 from rlfd_gym.solvers.policies import plan
 
 MAX_STEPS = 100  # usually half of them are not needed
@@ -151,7 +151,7 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
             best.offer(cost, value, repaired(problem, mu, accuracy))
             if not best.keeps(promise):
                 accuracy = max(accuracy, 0.1 * promise(best.upper, best.lower))
-                value, _ = plan(best, problem.belief.nearest(cost), point.value, accuracy)
+                value, _ = plan(best, np.clip(cost, *ends_of(problem)), point.value, accuracy)
                 best.offer(np.maximum(cost_of_value(mdp, value), floor), value, mu)
             if best.keeps(promise):
                 break

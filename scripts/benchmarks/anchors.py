@@ -32,7 +32,7 @@ from rlfd_gym.solvers.incumbent import Incumbent, repaired, to_a_percent
 ROOT = Path(__file__).resolve().parents[2]
 INTERPRETER = ROOT / ".venv-anchors" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 PAIRS, DISCOUNT, ALPHA = 20_000, 0.95, 0.005
-SECONDS = 120.0  # for one run of a solver
+SECONDS = 40.0  # for one run of a solver
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 RIVALS = {"pdlp": "PDLP", "clarabel": "Clarabel", "piqp": "PIQP"}
 
