@@ -77,6 +77,31 @@ def test_hard_systems_are_solved_by_better_means_from_then_on():
     assert equations.solve(rhs, np.zeros(problem.n_states), 1e-6) <= 3
 
 
+@pytest.mark.parametrize(("change", "prepared"), [(0.1, 1), (4.0, 2)])
+def test_a_hierarchy_serves_for_matrices_that_are_near_and_is_made_anew_for_others(change, prepared, monkeypatch):
+    made = []
+
+    class Counted(normal_equations._Multigrid):
+        def __init__(self, matrix):
+            made.append(matrix)
+            super().__init__(matrix)
+
+    monkeypatch.setattr(normal_equations, "_Multigrid", Counted)
+    problem = learning_problem("queues", 3_000, 0.99, 0.1)
+    weights, ridge, share, rhs, _ = system(problem)
+    weights = np.ones_like(weights)
+    equations = NormalEquations(Incumbent(problem))
+    equations.means = "multigrid"
+    flow = problem.mdp.flow_matrix().toarray()
+    for seed in range(2):
+        now = weights * np.exp(seed * change * np.random.default_rng(seed).normal(size=weights.size))
+        equations.at(now, ridge, share)
+        x = np.zeros(problem.n_states)
+        equations.solve(rhs, x, 1e-2)
+        assert np.abs(flow @ (now * (flow.T @ x)) + ridge * (x - share * (ridge @ x)) - rhs).sum() <= 1.1e-2
+    assert len(made) == prepared
+
+
 def test_the_answers_do_not_depend_on_anything_random():
     problem = learning_problem("queues", 600, 0.99, 0.1)
     *terms, rhs, _ = system(problem)
