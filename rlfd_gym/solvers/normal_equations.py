@@ -12,7 +12,8 @@ its condition is about 1/(1-γ)², far too much for plain conjugate gradients. T
 * **Algebraic multigrid** (smoothed aggregation, by `pyamg`) as the preconditioner. It needs the
   matrix itself. If transitions lead to near states only, as on a grid or between queues, the matrix
   has about as many entries as the tables; otherwise it would be nearly dense, and is not formed.
-  The constant vector, for which Tγᵀ1 = 1 is exactly known, is what the coarse levels keep.
+  The constant vector, for which Tγᵀ1 = 1 is exactly known, is what the coarse levels keep. These serve
+  for the next systems too, with the new matrix on the finest level, until they no longer help.
 * **A sparse factorisation** (SuperLU) of the same matrix. It costs about w³ multiplications, where
   w is the largest number of states at the same distance from some state: nothing on a chain,
   seconds on a grid with a million pairs, far too much on three queues.
@@ -117,9 +118,8 @@ class NormalEquations:
         if mdp.transitions.nnz > LONG_ROW * mdp.n_pairs:
             return True
         some = np.unique(np.linspace(0, mdp.n_states - 1, SAMPLE).astype(np.int64))
-        touching = abs(
-            self.flow[some]
-        )  # the pairs that start or end in these states, and where else these start and end
+        # The pairs that start or end in these states, and where else these start and end.
+        touching = abs(self.flow[some])
         near = touching @ mdp.transitions + touching @ _incidence(mdp)
         predicted = near.nnz / some.size * mdp.n_states
         return bool(predicted > LOCAL * (mdp.transitions.nnz + mdp.n_pairs))
@@ -148,6 +148,7 @@ class NormalEquations:
             self.preconditioner.renew(self.matrix)
             made, done = self._conjugate_gradients(rhs, x, goal, self.preconditioner, self.preconditioner.lasting)
         if not done and (self.preconditioner is None or self.is_stale) and not self.best.out_of_time():
+            self.preconditioner = None  # its memory is needed
             self.preconditioner, self.is_stale = prepare(self.matrix), False
         if done or self.preconditioner is None:
             return made, done
