@@ -36,11 +36,11 @@ from it.
 
 Each line times the library and a plain baseline in the same run, by turns, and the best of several turns counts, so
 that other work on the machine disturbs both equally. Ratios matter, times are those of one machine: {cores} cores,
-{machine}, Python {python}. The last column is the target that the ratio had to meet. {verdict}
+{machine}, Python {python}. The last column is the target that the ratio had to meet. Each section is what
+`python scripts/benchmark.py --only NAME` prints.
 
-| what | ours | baseline | ratio | target |
-|---|---:|---:|---:|---|
-{rows}
+{verdict}
+{sections}
 {scaling}"""
 
 
@@ -86,10 +86,10 @@ def main() -> None:
         write(path, json.dumps([asdict(line) for line in lines]).encode())
     if options.docs is not None:
         paths = {each: options.out / f"{each}.json" for each in benchmarks}
-        lines = [line for path in paths.values() if path.exists() for line in kept(path)]
+        measured = {each: kept(path) for each, path in paths.items() if path.exists()}
         missing = [each for each, path in paths.items() if not path.exists()]
         grown = scale.draw(options.docs / "scaling.png", growth) if "scaling" not in missing else ""
-        write(options.docs / "performance.md", page(lines, missing, grown).encode())
+        write(options.docs / "performance.md", page(measured, missing, grown).encode())
         print(f"\nwritten: {options.docs / 'performance.md'}")
 
 
@@ -98,19 +98,29 @@ def kept(path: Path) -> list[Line]:
     return [Line(**line) for line in json.loads(path.read_text())]
 
 
-def page(lines: list[Line], missing: list[str], scaling: str) -> str:
-    """Return the page of documentation, with the section on how the cost grows."""
-    rows = "\n".join(
+def page(measured: dict[str, list[Line]], missing: list[str], scaling: str) -> str:
+    """Return the page of documentation, a section for each benchmark, with the one on how the cost grows."""
+    lines = [line for each in measured.values() for line in each]
+    missed = [f"- {line.claim}: {line.ours} against {line.baseline}" for line in lines if not line.met]
+    verdict = f"All {len(lines)} were met."
+    if missed:
+        verdict = "\n".join([f"**Missed, {len(missed)} of {len(lines)}:**", "", *missed])
+    if missing:
+        verdict += f"\n\n**Not measured:** {', '.join(missing)}."
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    sections = "".join(section(name, each) for name, each in measured.items() if each)
+    return PAGE.format(verdict=verdict, sections=sections, scaling=scaling, **machine)
+
+
+def section(name: str, lines: list[Line]) -> str:
+    """Return the part of the page on one benchmark."""
+    rows = (
         f"| {line.claim} | {line.ours} | {line.baseline} | {line.ratio:.3g} "
         f"| {line.target}, {'met' if line.met else 'missed'} |"
         for line in lines
     )
-    missed = [f"{line.claim} against {line.baseline}" for line in lines if not line.met]
-    verdict = f"**Missed, {len(missed)} of {len(lines)}:** {'; '.join(missed)}." if missed else "All were met."
-    if missing:
-        verdict += f" **Not measured:** {', '.join(missing)}."
-    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
-    return PAGE.format(verdict=verdict, rows=rows, scaling=scaling, **machine)
+    head = ("", f"## {name}", "", "| what | ours | baseline | ratio | target |", "|---|---:|---:|---:|---|")
+    return "\n".join((*head, *rows, ""))
 
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Line]]] = {

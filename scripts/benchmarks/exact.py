@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from structures import KINDS, learning_problem
 
-from benchmarks.lines import Line, grid, grid_problem, take_turns, unwrapped
+from benchmarks.lines import Line, expert_of, grid, grid_problem, take_turns, unwrapped
 from rlfd_gym import RLfDProblem, Solution, alpha_path, noisy_expert, solve_exact
 from rlfd_gym.beliefs import Intervals, Prices
 from rlfd_gym.envs import InventoryEnv, WindyGridworldEnv
@@ -112,7 +112,7 @@ def structures() -> Iterator[Line]:
             late = "" if anchor.finished else "over "
             gap = solution.duality_gap / solution.upper
             yield Line(
-                f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {shown or 'exact'}, gap {gap:.1%}",
+                f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {expert_of(shown)}, gap {gap:.1%}",
                 f"{ours:.2f} s",
                 f"PIQP {late}{piqp:.1f} s",
                 piqp / ours,
@@ -134,7 +134,7 @@ def structures_large() -> Iterator[Line]:
                 seconds = time.process_time() - start
             gap = solution.duality_gap / solution.upper
             yield Line(
-                f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {shown or 'exact'}, gap {gap:.1%}",
+                f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {expert_of(shown)}, gap {gap:.1%}",
                 f"{seconds:.1f} s",
                 f"{most / 60:.0f} min",
                 seconds / most,

@@ -40,6 +40,11 @@ def take_turns(first: Callable[[], object], second: Callable[[], object], turns:
     return min(times[0]), min(times[1])
 
 
+def expert_of(n_demonstrations: int | None) -> str:
+    """Say how the expert of a problem is known."""
+    return "expert exact" if n_demonstrations is None else f"{n_demonstrations:,} demonstrations"
+
+
 def grid(side: int, discount: float = 0.7) -> WindyGridworldEnv:
     """Return a square windy gridworld with the paper's layout."""
     env = unwrapped("rlfd_gym/WindyGridworld-v0", height=side, width=side, discount=discount)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from structures import KINDS, NOISE, learning_problem, world
 
-from benchmarks.lines import Line
+from benchmarks.lines import Line, expert_of
 from rlfd_gym import RLfDProblem, noisy_expert, solve_exact
 from rlfd_gym.beliefs import Prices
 from rlfd_gym.problem.solution import Solution
@@ -26,6 +26,7 @@ SCALED_KINDS, SCALED_BELIEFS = ("grid", "garnet5"), ("NearPrior", "Prices")
 SCALED_DISCOUNT, SCALED_ALPHA = 0.9, 0.005
 EXPERTS_PRICES = (0.3, 1.0, 0.7)  # what the expert goes by; each is known to be in [0.4, 1]
 MOST_GIB = 12.0  # of memory, for ten million pairs
+GIBS = (0.2, 0.5, 1, 2, 5)  # that the axis of the memory names
 CHILD = "from benchmarks.scale import child; child(*__import__('sys').argv[1:])"
 
 
@@ -44,7 +45,7 @@ def sweep(n_pairs: int) -> Iterator[Line]:
                     solution, seconds = timed(problem.with_alpha(alpha), 3 * most)
                     share = share_of(problem.with_alpha(alpha), solution)
                     yield Line(
-                        f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {shown or 'exact'}",
+                        f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {expert_of(shown)}",
                         f"{seconds:.1f} s, {share:.2f}%",
                         f"{most:.0f} s",
                         seconds / most,
@@ -172,6 +173,8 @@ def draw(path: Path, folder: Path) -> str:
         axis.set_title(title, fontsize=10)
         axis.grid(alpha=0.3, which="both")
         axis.legend(fontsize=8)
+    axes[1].set_yticks(GIBS, [f"{gib:g}" for gib in GIBS])
+    axes[1].minorticks_off()
     figure.savefig(path, dpi=130)
     plt.close(figure)
     return SECTION.format(picture=path.name, discount=SCALED_DISCOUNT, alpha=SCALED_ALPHA, rows="\n".join(rows))

@@ -26,12 +26,13 @@ def test_the_page_shows_the_picture_and_what_was_measured(tmp_path, monkeypatch)
     section = scale.draw(tmp_path / "scaling.png", tmp_path)
     assert (tmp_path / "scaling.png").stat().st_size > 10_000
     line = Line("a claim", "1 s", "2 s", 0.5, "at most 1", True)
-    text = benchmark.page([line], [], section)
-    assert "All were met." in text
+    text = benchmark.page({"one": [line]}, [], section)
+    assert "All 1 were met." in text
     late = dataclasses.replace(line, ratio=2.0, met=False)
-    assert "**Missed, 1 of 2:** a claim against 2 s. **Not measured:** dask." in benchmark.page(
-        [line, late], ["dask"], ""
-    )
+    other = benchmark.page({"one": [line], "two": [late], "none": []}, ["dask"], "")
+    assert "**Missed, 1 of 2:**\n\n- a claim: 1 s against 2 s\n\n**Not measured:** dask." in other
+    assert other.index("## one") < other.index("## two")
+    assert "## none" not in other
     assert "](scaling.png)" in text
     assert "| a claim | 1 s | 2 s | 0.5 | at most 1, met |" in text
     assert text.count("10,000,000") == len(scale.SCALED_KINDS) * len(scale.SCALED_BELIEFS)
