@@ -158,7 +158,7 @@ class _Tables:
         """Evaluate the policy by sweeps until their span is at most `aim`; return their number."""
         entries, stage, discount = self.policy_rows[0].size, self.stage[at.pairs], self.mdp.discount
         self._shared(self.sweeps.take_rows, (*self.rows, at.pairs, self.taken, *self.policy_rows), entries)
-        if not self._is_shared(entries):
+        if self._threads(entries) is None:
             done = int(self.sweeps.evaluate_until(aim, MOST_SWEEPS, *self.policy_rows, stage, discount, at.u, at.best))
             at.u, at.best = (at.best, at.u) if done % 2 else (at.u, at.best)
             return done
@@ -185,12 +185,13 @@ class _Tables:
                 at.u += step
                 break
 
-    def _is_shared(self, entries: int) -> bool:
-        """Return whether threads share a kernel that passes so many entries."""
-        return self.pool is not None and entries >= THREADED
+    def _threads(self, entries: int) -> ThreadPoolExecutor | None:
+        """Return the threads that share a kernel which passes so many entries; `None` where they are not worth it."""
+        return self.pool if entries >= THREADED else None
 
     def _shared(self, kernel: Any, arguments: tuple[Any, ...], entries: int) -> Any:
         """Return the results of a kernel on all parts of the states, one list for each result."""
-        if not self._is_shared(entries) or self.pool is None:
+        pool = self._threads(entries)
+        if pool is None:
             return zip(kernel(*arguments, 0, self.mdp.n_states), strict=True)
-        return zip(*self.pool.map(lambda part: kernel(*arguments, *part), self.parts), strict=True)
+        return zip(*pool.map(lambda part: kernel(*arguments, *part), self.parts), strict=True)

@@ -17,14 +17,7 @@ from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of
 from rlfd_gym.solvers.normal_equations import NormalEquations
-from rlfd_gym.solvers.predictor_corrector import (
-    LEAST_WIDTH,
-    MASS,
-    ROOM,
-    PathPoint,
-    complementarity,
-    follow,
-)
+from rlfd_gym.solvers.predictor_corrector import LEAST_WIDTH, MASS, ROOM, PathPoint, complementarity, follow
 
 NEAR = (5.0, 500.0, np.inf)  # the room at the start, in units of 1/(αn); more if steps get stuck
 

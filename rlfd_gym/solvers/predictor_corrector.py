@@ -19,7 +19,8 @@ is left, by `normal_equations`, because its condition grows with 1/(1-γ)² and 
 occupancy would become negative. These are held up at a tenth of what they had (`HELD`), and the other
 pairs move on. The residuals of the optimality conditions that this leaves are on the right-hand side
 of the next step, as all others are. It saves a third of the steps. While the complementarity does not
-fall, every pair may shorten a step.
+fall, every pair may shorten a step. A step that is short nevertheless is replaced by one that evens out
+the products of slacks and multipliers.
 
 **Repaired points.** The occupancy is also offered with the flow of the expert restored, see
 `rlfd_gym.solvers.matrix_free`, and the cost with its optimal value: a single pair that was held up, so

@@ -30,14 +30,7 @@ from rlfd_gym.mdp.forward import value_iteration
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate
 from rlfd_gym.solvers.normal_equations import NormalEquations
-from rlfd_gym.solvers.predictor_corrector import (
-    LEAST_WIDTH,
-    MASS,
-    ROOM,
-    PathPoint,
-    complementarity,
-    follow,
-)
+from rlfd_gym.solvers.predictor_corrector import LEAST_WIDTH, MASS, ROOM, PathPoint, complementarity, follow
 
 DISTANCES = 10.0 ** np.arange(-1, -10, -1)  # from the prior, within which costs are set to it
 
