@@ -166,6 +166,23 @@ def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
 
 
 @cached()
+def weigh(data, indices, indptr, back_data, back_indices, back_indptr, row_indices, row_indptr, weights, ridge):
+    """Return the entries of T D Tᵀ + diag r, where `row_indices` and `row_indptr` say, of T and Tᵀ in CSR format."""
+    entries, row = np.empty(row_indices.size), np.zeros(row_indptr.size - 1)
+    for s in range(row.size):
+        row[s] = ridge[s]
+        for k in range(indptr[s], indptr[s + 1]):
+            i = indices[k]
+            weight = data[k] * weights[i]
+            for j in range(back_indptr[i], back_indptr[i + 1]):
+                row[back_indices[j]] += weight * back_data[j]
+        for k in range(row_indptr[s], row_indptr[s + 1]):
+            entries[k] = row[row_indices[k]]
+            row[row_indices[k]] = 0.0
+    return entries
+
+
+@cached()
 def _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, out):
     """out = (T D Tᵀ + diag r - share r rᵀ) x, in one pass over the pairs with weight."""
     common = 0.0
