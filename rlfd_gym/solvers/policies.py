@@ -30,7 +30,8 @@ from rlfd_gym.mdp.occupancy import cost_of_value, occupancy_of, solve_discounted
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, floor_of
 
-BRIEFLY, THOROUGHLY = (1, 1), (3, 8)  # (k, n): give up if, as fast as the last k did, more than n policies are needed
+# (k, n): give up if, as fast as the last k did, more than n policies are needed; after fewer of them, if many more are.
+BRIEFLY, THOROUGHLY = (1, 1), (3, 8)
 MAX_NUMBERS = 250_000_000  # of all occupancies that are kept: 2 GB
 MAX_POLICIES = 100
 CORRECTIONS = 5  # Newton steps for the best mixture
@@ -75,7 +76,8 @@ class Policies:
             self._mix(best.occupancy)  # another method may have found it
         while not best.keeps(promise) and not best.out_of_time() and len(self.mixture.occupancies) < most:
             goal = promise(best.upper, best.lower)
-            if len(gaps) > recent and gaps[-1] * (gaps[-1] / gaps[-1 - recent]) ** (hope / recent) > goal:
+            k = min(recent, len(gaps) - 1)
+            if k > 0 and gaps[-1] * (gaps[-1] / gaps[-1 - k]) ** (hope * recent / k**2) > goal:
                 break
             later = max(0.03 * goal, 1e-3 * best.gap)
             self._add(promise, first_accuracy(best.problem) if self.first is None else later)

@@ -43,6 +43,8 @@ from rlfd_gym.solvers.policies import plan
 MAX_STEPS = 100  # usually half of them are not needed
 PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
 WORTH_REPAIRING = 5.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
+NEARLY = 20.0  # times the promised gap: with more complementarity left, repairing does not yet keep the promise
+RARELY = 0.1  # with more than that left, the points are repaired whenever it has fallen to such a share
 PATIENCE = 4  # steps in which the complementarity has to halve
 FEW = 1e-3  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
 HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
@@ -133,7 +135,7 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
     """
     problem = best.problem
     mdp, floor = problem.mdp, floor_of(problem)
-    products, lefts = 0, list[float]()
+    products, lefts, repaired_at = 0, list[float](), np.inf
     for _ in range(MAX_STEPS):
         cost, value, mu = (
             np.maximum(cost_of_value(mdp, point.value), floor),
@@ -147,11 +149,13 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
         left = system.complementarity
         if not (left > 0.0 and system.ridge.any()):
             break  # the numbers have become too small to divide by
-        if left <= WORTH_REPAIRING * best.gap:
+        goal = promise(best.upper, best.lower)
+        if left <= WORTH_REPAIRING * best.gap and left <= max(NEARLY * goal, RARELY * repaired_at):
+            repaired_at = left
             accuracy = max(1e-3 * best.gap, 1e-14)
             best.offer(cost, value, repaired(problem, mu, accuracy))
             if not best.keeps(promise):
-                accuracy = max(accuracy, 0.1 * promise(best.upper, best.lower))
+                accuracy = max(accuracy, 0.1 * goal)
                 value, _ = plan(best, np.clip(cost, *ends_of(problem)), point.value, accuracy)
                 best.offer(np.maximum(cost_of_value(mdp, value), floor), value, mu)
             if best.keeps(promise):
