@@ -149,3 +149,20 @@ def test_after_the_deadline_nothing_is_done(means):
     equations.means = means
     equations.at(*terms)
     assert equations.solve(rhs, np.zeros(problem.n_states), 0.0) == 0
+
+
+@pytest.mark.parametrize("kind", ["grid", "queues", "chain"])
+@pytest.mark.parametrize("idle", [0.0, 0.7])
+def test_the_matrix_is_formed_entry_by_entry_also_where_most_pairs_have_no_weight(kind, idle):
+    problem = learning_problem(kind, 2_000, 0.99, 0.1)
+    weights, ridge, _, rhs, _ = system(problem)
+    weights[np.random.default_rng(1).random(weights.size) < idle] = 0.0
+    equations = NormalEquations(Incumbent(problem))
+    equations.means = "multigrid"
+    equations.at(weights, ridge, 0.0)
+    x = np.zeros(problem.n_states)
+    equations.solve(rhs, x, 1e-8 * np.abs(rhs).sum())
+    flow = problem.mdp.flow_matrix().toarray()
+    dense = flow @ np.diag(weights) @ flow.T + np.diag(ridge)
+    np.testing.assert_allclose(equations.matrix.toarray(), dense, rtol=1e-9, atol=1e-12 * np.abs(dense).max())
+    assert np.abs(dense @ x - rhs).sum() <= 1e-6 * np.abs(rhs).sum()
