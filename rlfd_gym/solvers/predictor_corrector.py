@@ -15,7 +15,7 @@ conditions (Mehrotra's predictor and corrector) comes down to one system over th
 with a diagonal D that depends on the penalty. It is solved to a fraction of the complementarity that
 is left, by `normal_equations`, because its condition grows with 1/(1-γ)² and with every step.
 
-**Long steps.** A step is usually shortened by a handful of pairs, one in ten thousand, whose slack q or
+**Long steps.** A step is usually shortened by a handful of pairs, one in thousands, whose slack q or
 occupancy would become negative. These are held up at a tenth of what they had (`HELD`), and the other
 pairs move on. The residuals of the optimality conditions that this leaves are on the right-hand side
 of the next step, as all others are. It saves a third of the steps. While the complementarity does not
@@ -46,7 +46,7 @@ WORTH_REPAIRING = 5.0  # times the gap: with more complementarity left, the occu
 NEARLY = 20.0  # times the promised gap: with more complementarity left, repairing does not yet keep the promise
 RARELY = 0.1  # with more than that left, the points are repaired whenever it has fallen to such a share
 PATIENCE = 4  # steps in which the complementarity has to halve
-FEW = 2e-4  # the share of the pairs that may not shorten a step: their slack or occupancy is held up instead
+FEW = (1e-4, 1e-3)  # the share of pairs that are held up and do not shorten a step, after a short step and a long one
 HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
 SHORT = 0.1  # a step shorter than this is replaced by one that centres
 BOUNDARY = 0.99  # the share of the way to the boundary that a step may go
@@ -135,7 +135,7 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
     """
     problem = best.problem
     mdp, floor = problem.mdp, floor_of(problem)
-    products, lefts, repaired_at = 0, list[float](), np.inf
+    products, lefts, repaired_at, length = 0, list[float](), np.inf, 1.0
     for _ in range(MAX_STEPS):
         cost, value, mu = (
             np.maximum(cost_of_value(mdp, point.value), floor),
@@ -162,7 +162,7 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
                 break
         # While holding pairs up leads nowhere, every pair may shorten the step.
         lefts.append(left)
-        few = 0.0 if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE] else FEW
+        few = 0.0 if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE] else FEW[length >= 0.5]
         # The predictor aims at no complementarity at all.
         step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), PREDICTED * min(1.0, left))
         products += count
