@@ -14,7 +14,7 @@ from rlfd_gym._moved import MOVED
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"rlfd_gym": "rlfd_gym", "rlfd_gym.envs": "envs", "rlfd_gym.baselines": "baselines"}
-BASE = {"_checks", "_files", "_file_sets", "_compiled", "_errors", "_install", "_programs", "_warnings"}
+BASE = {"_checks", "_files", "_file_sets", "_compiled", "_rows", "_errors", "_install", "_programs", "_warnings"}
 """Helpers of the whole library, which know nothing of it."""
 CHAIN = ("mdp", "experts", "beliefs", "problem", "solvers", "alpha", "decision", "report")
 """Each may import those before it."""
@@ -23,6 +23,7 @@ UP_TO = {name: BASE | set(CHAIN[: CHAIN.index(name) + 1]) for name in CHAIN}
 MAY_IMPORT = {
     **{name: set() for name in sorted(BASE)},
     "_file_sets": {"_files"},
+    "_rows": {"_compiled"},
     "_moved": set(),
     "registration": set(),  # names its environments in strings
     **UP_TO,

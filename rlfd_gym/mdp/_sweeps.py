@@ -1,26 +1,15 @@
 """Compiled sweeps over the tables, for problems too large for factorisations.
 
-All functions take the arrays of a CSR matrix. Its indices are unsigned (`rows_of`), and so are the
-counters: for signed ones the compiled code would look at each whether it counts from the end, which
-takes as long as the arithmetic. `first` and `last` are the part of the states to work on, so that threads can share a
-sweep; every entry of the result is computed in the same way whatever the parts are.
+All functions take the arrays of a CSR matrix as `rlfd_gym._rows` says, and those that threads share the first and the
+last state to work on.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from rlfd_gym._compiled import compiled, inlined
-
-ONE = np.uint64(1)  # Python's 1 would make a sum with an unsigned number a float
-
-
-def rows_of(matrix: Any) -> tuple[Any, Any, Any]:
-    """Return the arrays of a CSR matrix as the functions of this module take them."""
-    starts = np.asarray(matrix.indptr, dtype=np.int64).view(np.uint64)
-    return matrix.data, np.asarray(matrix.indices, dtype=np.int32).view(np.uint32), starts
+from rlfd_gym._compiled import compiled
+from rlfd_gym._rows import ONE, row_times
 
 
 @compiled
@@ -31,16 +20,6 @@ def longest_rows(indptr, state_starts):
         for i in range(state_starts[s], state_starts[s + 1]):
             longest[s] = max(longest[s], np.int64(indptr[i + 1] - indptr[i]))
     return longest
-
-
-@inlined
-def _mean(data, indices, k, end, u):
-    """Return Σ_s' P(s'|i) u(s'), for the row i that has the entries from k to end."""
-    total = 0.0
-    while k < end:
-        total += data[k] * u[indices[k]]
-        k += ONE
-    return total
 
 
 @compiled
@@ -55,7 +34,7 @@ def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs
         least, before = np.inf, np.inf
         old = chosen = np.uint64(pairs[s])
         for i in range(np.uint64(state_starts[s]), np.uint64(state_starts[s + ONE])):
-            q = stage[i] + discount * _mean(data, indices, indptr[i], indptr[i + ONE], u)
+            q = stage[i] + discount * row_times(data, indices, indptr[i], indptr[i + ONE], u)
             before = q if i == old else before
             chosen = i if q < least else chosen
             least = min(least, q)
@@ -78,7 +57,7 @@ def settle(data, indices, indptr, state_starts, stage, discount, u, slack, q, pa
         begin, end = np.uint64(state_starts[s]), np.uint64(state_starts[s + ONE])
         least = np.inf
         for i in range(begin, end):
-            q[i] = stage[i] + discount * _mean(data, indices, indptr[i], indptr[i + ONE], u)
+            q[i] = stage[i] + discount * row_times(data, indices, indptr[i], indptr[i + ONE], u)
             least = min(least, q[i])
         chosen = end
         for i in range(begin, end):
@@ -115,7 +94,7 @@ def evaluate(data, indices, indptr, stage, discount, u, out, first, last):
     k = indptr[np.uint64(first)]
     for s in range(np.uint64(first), np.uint64(last)):
         end = indptr[s + ONE]
-        out[s] = stage[s] + discount * _mean(data, indices, k, end, u)
+        out[s] = stage[s] + discount * row_times(data, indices, k, end, u)
         k = end
         low = min(low, out[s] - u[s])
         high = max(high, out[s] - u[s])
@@ -147,7 +126,7 @@ def improve(data, indices, indptr, state_starts, stage, discount, u, pairs):
         s = step if step < n else n + n - ONE - step
         least, chosen = np.inf, np.uint64(pairs[s])
         for i in range(np.uint64(state_starts[s]), np.uint64(state_starts[s + ONE])):
-            q = stage[i] + discount * _mean(data, indices, indptr[i], indptr[i + ONE], u)
+            q = stage[i] + discount * row_times(data, indices, indptr[i], indptr[i + ONE], u)
             chosen = i if q < least else chosen
             least = min(least, q)
         u[s] = least

@@ -21,10 +21,7 @@ Once nothing changes in the policy, it is evaluated to the accuracy that is aske
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +39,6 @@ MOST_SWEEPS = 20  # in a round
 LONG = 50.0  # passes over the tables
 STUCK = 50  # rounds of solves without progress
 PATIENCE = 1000  # rounds without progress: only rounding or a discount near one can cause these
-THREADED = 1_000_000  # entries of a sweep, from which on threads are worth it
 
 
 @dataclass(frozen=True)
@@ -88,49 +84,44 @@ def iterate(mdp: TabularMDP, cost: FloatArray, goal: Goal) -> Iterate:
     solving = stuck = False
     begun = least = np.inf
     stalled, work = 0, 0.0
-    with ExitStack() as stack:
-        tables = _Tables(mdp, cost, stack)
-        while True:
-            tables.bellman(at)
-            stalled = 0 if at.span < 0.999 * least else stalled + 1
-            least = min(least, at.span)
-            if at.span <= goal.span or stalled > PATIENCE:
-                settled, margin = tables.settled(at, goal.slack)
-                if at.span <= goal.fine or margin > gain * at.span or stalled > PATIENCE:
-                    at.pairs = settled
-                    return at
-            # Sweeps are given up once they will take long, and solves if they do not help.
-            if begun == np.inf:
-                begun = at.span
-            elif not stuck:
-                solving = solving or work * np.log(at.span / goal.span) > LONG * np.log(begun / at.span)
-            if solving and stalled > STUCK:
-                solving, stuck = False, True
-            # The bounds allow this shift: u stays on its side of V*.
-            at.best += gain * max(at.low, 0.0) + gain * min(at.high, 0.0)
-            at.u, at.best = at.best, at.u
-            aim = max(SHRINK * min(at.excess, at.span), 0.5 * (goal.span if at.span > goal.span else goal.fine))
-            if solving:
-                tables.solve(at, aim)
-            else:
-                work += 1 + share * tables.sweep(at, aim)
+    tables = _Tables(mdp, cost)
+    while True:
+        tables.bellman(at)
+        stalled = 0 if at.span < 0.999 * least else stalled + 1
+        least = min(least, at.span)
+        if at.span <= goal.span or stalled > PATIENCE:
+            settled, margin = tables.settled(at, goal.slack)
+            if at.span <= goal.fine or margin > gain * at.span or stalled > PATIENCE:
+                at.pairs = settled
+                return at
+        # Sweeps are given up once they will take long, and solves if they do not help.
+        if begun == np.inf:
+            begun = at.span
+        elif not stuck:
+            solving = solving or work * np.log(at.span / goal.span) > LONG * np.log(begun / at.span)
+        if solving and stalled > STUCK:
+            solving, stuck = False, True
+        # The bounds allow this shift: u stays on its side of V*.
+        at.best += gain * max(at.low, 0.0) + gain * min(at.high, 0.0)
+        at.u, at.best = at.best, at.u
+        aim = max(SHRINK * min(at.excess, at.span), 0.5 * (goal.span if at.span > goal.span else goal.fine))
+        if solving:
+            tables.solve(at, aim)
+        else:
+            work += 1 + share * tables.sweep(at, aim)
 
 
 class _Tables:
     """The arrays of an MDP and a cost, as the compiled sweeps take them."""
 
-    def __init__(self, mdp: TabularMDP, cost: FloatArray, stack: ExitStack) -> None:
-        """Take the tables; threads end with the stack."""
-        from rlfd_gym._compiled import CONFIG  # numba, and compiled code: loaded only for problems that need it
+    def __init__(self, mdp: TabularMDP, cost: FloatArray) -> None:
+        from rlfd_gym import _rows  # numba, and compiled code: loaded only for problems that need it
         from rlfd_gym.mdp import _sweeps
 
         self.sweeps, self.mdp = _sweeps, mdp
-        self.rows = _sweeps.rows_of(mdp.transitions)
+        self.threads, self.is_shared = _rows.Threads(), _rows.is_shared
+        self.rows = _rows.rows_of(mdp.transitions)
         self.stage = (1 - mdp.discount) * cost
-        threads = min(CONFIG.NUMBA_NUM_THREADS, mdp.n_states) if mdp.transitions.nnz >= THREADED else 1
-        self.pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
-        cuts = np.linspace(0, mdp.n_states, threads + 1).astype(int).tolist()
-        self.parts = list(pairwise(cuts))
         # The rows of a policy, each in a place that holds the longest row of its state.
         starts = np.append(0, np.cumsum(_sweeps.longest_rows(self.rows[2], mdp.state_starts))).astype(np.uint64)
         self.taken = np.full(mdp.n_states, -1, dtype=np.int64)
@@ -158,7 +149,7 @@ class _Tables:
         """Evaluate the policy by sweeps until their span is at most `aim`; return their number."""
         entries, stage, discount = self.policy_rows[0].size, self.stage[at.pairs], self.mdp.discount
         self._shared(self.sweeps.take_rows, (*self.rows, at.pairs, self.taken, *self.policy_rows), entries)
-        if self._threads(entries) is None:
+        if not self.is_shared(entries):
             done = int(self.sweeps.evaluate_until(aim, MOST_SWEEPS, *self.policy_rows, stage, discount, at.u, at.best))
             at.u, at.best = (at.best, at.u) if done % 2 else (at.u, at.best)
             return done
@@ -185,13 +176,6 @@ class _Tables:
                 at.u += step
                 break
 
-    def _threads(self, entries: int) -> ThreadPoolExecutor | None:
-        """Return the threads that share a kernel which passes so many entries; `None` where they are not worth it."""
-        return self.pool if entries >= THREADED else None
-
     def _shared(self, kernel: Any, arguments: tuple[Any, ...], entries: int) -> Any:
         """Return the results of a kernel on all parts of the states, one list for each result."""
-        pool = self._threads(entries)
-        if pool is None:
-            return zip(kernel(*arguments, 0, self.mdp.n_states), strict=True)
-        return zip(*pool.map(lambda part: kernel(*arguments, *part), self.parts), strict=True)
+        return zip(*self.threads.share(kernel, arguments, self.mdp.n_states, entries), strict=True)

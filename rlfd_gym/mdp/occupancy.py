@@ -248,9 +248,10 @@ def _banded(matrix: sp.csr_array, discount: float, order: IntArray | None = None
 
 def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) -> FloatArray:
     """Return a rough solution by BiCGSTAB, preconditioned from the right with a Gauss-Seidel sweep."""
-    from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
+    from rlfd_gym._rows import rows_of  # compiled: loaded only for problems that need it
+    from rlfd_gym.mdp import _sweeps
 
-    rows = _sweeps.rows_of(matrix)
+    rows = rows_of(matrix)
     x, r = np.zeros_like(rhs), rhs.copy()
     p, v = np.zeros_like(rhs), np.zeros_like(rhs)
     rho = alpha = omega = 1.0
@@ -292,6 +293,7 @@ def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) 
 
     Each sweep multiplies the residual by at most γ².
     """
-    from rlfd_gym.mdp import _sweeps  # compiled: loaded only for problems that need it
+    from rlfd_gym._rows import rows_of  # compiled: loaded only for problems that need it
+    from rlfd_gym.mdp import _sweeps
 
-    return np.asarray(_sweeps.gauss_seidel(*_sweeps.rows_of(matrix), discount, rhs, SWEEPS))
+    return np.asarray(_sweeps.gauss_seidel(*rows_of(matrix), discount, rhs, SWEEPS))

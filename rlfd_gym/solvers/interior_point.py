@@ -19,7 +19,7 @@ from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of
 from rlfd_gym.solvers.normal_equations import NormalEquations
 from rlfd_gym.solvers.predictor_corrector import LEAST_WIDTH, MASS, ROOM, PathPoint, complementarity, follow
 
-NEAR = (5.0, 500.0, np.inf)  # the room at the start, in units of 1/(αn); more if steps get stuck
+NEAR = (np.inf, 500.0, 5.0)  # the room at a start, in units of 1/(αn), at most: less if steps get stuck
 
 
 def interior_point(best: Incumbent, promise: Promise, equations: NormalEquations | None = None) -> int:
@@ -103,32 +103,30 @@ def _widened(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:
 
 
 def _start(best: Incumbent, near: float) -> PathPoint:
-    """Return a point well inside, near the best one known.
+    """Return a point near the best one known that is well centred, though it breaks the equations.
 
-    Its cost and value are shrunk, and its occupancy has mass everywhere. Shrinking keeps q ≥ 0,
-    and lowering v by a constant raises q by the same constant, so all inequalities hold strictly.
+    The optimality conditions that the best cost, value and occupancy leave open, and what is added
+    to slacks and occupancy here, are residuals, which every step makes smaller. Products of slacks
+    and multipliers that differ by orders of magnitude would shorten step after step instead, so
+    none is much below their mean: a pair whose own is gets more slack and more occupancy alike.
     """
     problem = best.problem
     mdp, n = problem.mdp, problem.n_pairs
     low, high = _widened(problem)
-    # Costs that differ by 1/(αn) move μ by its own size: far more room would lead far from the central path.
     room = float(np.clip(best.gap, *ROOM))
     if problem.alpha > 0:
         room = min(room, near / (problem.alpha * n))
-    middle = 0.5 * (low + high)
-    cost, value = middle + (1 - room) * (best.cost - middle), (1 - room) * best.value
-    slack = cost - cost_of_value(mdp, value)
-    shift = room - min(0.0, float(slack.min()))
-    slack += shift
-    level = best.gap / (3 * n + 2 * mdp.n_states)  # the complementarity of each inequality, if all had the same
-    level = min(level, MASS / float(np.sum(1 / slack)))
-    mu = np.maximum(best.occupancy, level / slack)
-    excess = 2 * problem.alpha * (cost - problem.prior) + problem.expert - mu
+    margin = 0.5 * room * (high - low)
+    cost, value = np.clip(best.cost, low + margin, high - margin), (1 - room) * best.value
+    slack = np.maximum(cost - cost_of_value(mdp, value), 0.0) + room
+    mu = best.occupancy + min(best.gap, MASS) / n
+    level = float(np.vdot(mu, slack)) / n
+    raised = np.sqrt(np.maximum(level / (mu * slack), 1.0))
     multipliers = [
-        mu,
-        level / (cost - low) + np.maximum(excess, 0.0),
-        level / (high - cost) + np.maximum(-excess, 0.0),
+        mu * raised,
+        level / (cost - low),
+        level / (high - cost),
         level / (1 + value),
         level / (1 - value),
     ]
-    return PathPoint(cost, value - shift, -shift, slack, multipliers)
+    return PathPoint(cost, value, 0.0, slack * raised, multipliers)

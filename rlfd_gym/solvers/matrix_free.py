@@ -14,7 +14,7 @@ the other at μ_E,ᵢ. The last two methods work for it as they are.
 
 **1. Mixtures of policies** (`rlfd_gym.solvers.policies`) are quick where α is large, for experts
 whose flow is a start. One or two are tried at first where α or γ is large, and more of them after the
-second method.
+second method; none where αn is small.
 
 **2. Proximal Newton** (`newton`) is quick where the prior's own policy is nearly right. A proximal
 point step from μ_k with step τ minimises h(μ) - <u, Tγ μ> + ‖μ - μ_k‖²/2τ. With z = Tγᵀu it
@@ -58,6 +58,7 @@ from rlfd_gym.solvers.policies import BRIEFLY, THOROUGHLY, Policies, first_accur
 from rlfd_gym.solvers.prices import has_start
 
 LARGE_ALPHA, LARGE_DISCOUNT = 0.05, 0.99  # from which on policies are tried before Newton steps: measured at 10⁶ pairs
+MIXED = 300.0  # αn from which on policies are mixed: below it a good mixture has too many; measured at 10⁵ pairs
 PATIENCE = 5  # proximal Newton steps in which the gap has to halve
 MAX_STEPS = 100  # usually half of them are not needed
 
@@ -68,7 +69,8 @@ def improve(best: Incumbent, promise: Promise) -> int:
     Returns the number of products with Tγ D Tγᵀ and of policies.
     """
     problem, equations, count = best.problem, NormalEquations(best), 0
-    policies = Policies(best) if problem.alpha > 0 and has_start(problem) else None
+    is_mixed = problem.alpha * problem.n_pairs >= MIXED and has_start(problem)
+    policies = Policies(best) if is_mixed else None
     if policies is not None and (problem.alpha >= LARGE_ALPHA or problem.discount >= LARGE_DISCOUNT):
         count += policies.improve(promise, BRIEFLY)
     if not (best.keeps(promise) or best.out_of_time()):

@@ -9,8 +9,8 @@ its condition is about 1/(1-γ)², far too much for plain conjugate gradients. T
 
 * **Products** over the pairs, in conjugate gradients preconditioned by the diagonal. Random graphs
   mix quickly, so that few products are needed.
-* **Algebraic multigrid** (smoothed aggregation, by `pyamg`) as the preconditioner. It needs the
-  matrix itself. If transitions lead to near states only, as on a grid or between queues, the matrix
+* **Algebraic multigrid** (`rlfd_gym.solvers.multigrid`) as the preconditioner. It needs the matrix
+  itself. If transitions lead to near states only, as on a grid or between queues, the matrix
   has about as many entries as the tables; otherwise it would be nearly dense, and is not formed.
   The constant vector, for which Tγᵀ1 = 1 is exactly known, is what the coarse levels keep. These serve
   for the next systems too, with the new matrix on the finest level, until they no longer help.
@@ -28,8 +28,8 @@ what else the machine does. The costs in these units were measured on grids, cha
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +37,9 @@ import scipy.sparse as sp
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.solvers.incumbent import Incumbent
+
+if TYPE_CHECKING:
+    from rlfd_gym._rows import Threads
 
 MAX_PRODUCTS = 3_000  # conjugate gradient iterations for one system
 MAX_REFINEMENTS = 20  # the same, with a factorisation
@@ -46,10 +49,7 @@ LONG_ROW = 12  # next states of a pair: with more on average the matrix is not e
 SAMPLE = 300  # states that are looked at to predict the entries of the matrix
 # What each of the means takes, in passes over the entries of the matrix.
 PRODUCT = 2.0  # a product over the pairs
-MULTIGRID, CYCLE = 130.0, 3.0  # to prepare multigrid, and an iteration with it
-CONNECTED = 0.01  # the least entry that connects two states, as a share of their diagonal entries' geometric mean
-COARSEST = 500  # states of the level at which multigrid inverts a dense matrix, at most
-DEGREE, UPPER = 2, 0.1  # of the polynomials that smooth, and where the upper part of the spectrum begins
+MULTIGRID, CYCLE = 250.0, 5.0  # to prepare multigrid, and an iteration with it
 FACTORISATION = 100.0  # one without fill-in
 WIDEST = 1_500  # states at the same distance, beyond which the matrix is not factorised
 
@@ -83,7 +83,7 @@ class NormalEquations:
     def at(self, weights: FloatArray, ridge: FloatArray, share: float) -> None:
         """Take the diagonals of D and of the ridge, and the share of the last term."""
         self.weights, self.ridge, self.share = weights, ridge, share
-        self.matrix: Any = None
+        self.matrix: sp.csr_matrix | None = None
         self.is_stale = self.preconditioner is not None
 
     def solve(self, rhs: FloatArray, x: FloatArray, goal: float) -> int:
@@ -94,18 +94,32 @@ class NormalEquations:
             if done or self.is_scattered or self.best.out_of_time():
                 return made
             self.means = "multigrid" if self.factorisation > MULTIGRID else "factorisation"
+        from rlfd_gym.solvers import multigrid  # compiled: loaded only for problems that need it
+
         if self.matrix is None:
             self.matrix = self._formed()
+            self.rows = multigrid.Rows(self.matrix, np.float64, self.threads)
         if self.means == "multigrid":
             affordable = self.factorisation < np.inf
             more, done = self._iterate(
-                rhs, x, goal, _Multigrid, int(self.factorisation / CYCLE) if affordable else MAX_PRODUCTS
+                rhs,
+                x,
+                goal,
+                partial(multigrid.Multigrid, threads=self.threads),
+                int(self.factorisation / CYCLE) if affordable else MAX_PRODUCTS,
             )
             made += more
             if done or not affordable or self.best.out_of_time():
                 return made
             self.means, self.preconditioner = "factorisation", None
         return made + self._iterate(rhs, x, goal, _Factorisation, MAX_REFINEMENTS)[0]
+
+    @cached_property
+    def threads(self) -> Threads:
+        """The threads that share passes over the matrix."""
+        from rlfd_gym._rows import Threads  # loads numba
+
+        return Threads()
 
     @cached_property
     def flow(self) -> Any:
@@ -203,7 +217,7 @@ class NormalEquations:
 
     def _product(self, x: FloatArray) -> FloatArray:
         """Return the system's matrix times x."""
-        return np.asarray(self.matrix @ x - self.share * _dot(self.ridge, x) * self.ridge)
+        return self.rows @ x - self.share * _dot(self.ridge, x) * self.ridge
 
     def _products(self, rhs: FloatArray, x: FloatArray, goal: float) -> tuple[int, bool]:
         """Make conjugate gradient steps by products over the pairs; return as `_iterate` does.
@@ -255,77 +269,6 @@ def _width(pattern: sp.csr_matrix) -> int:
         first, end = end, 1 + int(np.searchsorted(parents, end))
         widest = max(widest, end - first)
     return widest
-
-
-class _Multigrid:
-    """A V-cycle of algebraic multigrid.
-
-    Every level smooths by Chebyshev polynomials of its matrix, whose products are several times faster
-    than Gauss-Seidel sweeps. The sum of each row's entries bounds the spectrum, so that no random vector
-    is needed to estimate it. States that are hardly connected are not put together, and four steps
-    minimise the energy of the vectors that carry a correction to the finer level: the weights differ
-    by many orders of magnitude, and without both it takes two or three times as many cycles.
-    """
-
-    lasting = int(MULTIGRID / CYCLE)
-
-    def __init__(self, matrix: sp.csr_matrix) -> None:
-        from pyamg import smoothed_aggregation_solver  # slow to load
-
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()  # of pairs without a weight
-        *finer, coarsest = smoothed_aggregation_solver(
-            matrix,
-            B=np.ones((matrix.shape[0], 1)),
-            strength=("symmetric", {"theta": CONNECTED}),
-            smooth=("energy", {"maxiter": 4}),
-            improve_candidates=None,
-            max_coarse=COARSEST,
-        ).levels
-        self.levels = [_Level(sp.csr_matrix(level.A), sp.csr_matrix(level.P)) for level in finer]
-        self.coarsest = np.linalg.pinv(coarsest.A.toarray(), hermitian=True)
-
-    def renew(self, matrix: sp.csr_matrix) -> None:
-        """Smooth with another matrix, and keep the coarse levels."""
-        if self.levels:
-            self.levels[0] = _Level(matrix, self.levels[0].spread)
-
-    def __call__(self, r: FloatArray) -> FloatArray:
-        return self._correct(r, 0)
-
-    def _correct(self, r: FloatArray, depth: int) -> FloatArray:
-        """Return nearly the inverse of the matrix at a depth times r."""
-        if depth == len(self.levels):
-            return np.asarray(self.coarsest @ r)
-        level = self.levels[depth]
-        x = level.smoothed(r)
-        x += level.spread @ self._correct(level.gather @ (r - level.matrix @ x), depth + 1)
-        x += level.smoothed(r - level.matrix @ x)
-        return x
-
-
-class _Level:
-    """The matrix of a level, and how a correction of the next level is spread over its states."""
-
-    def __init__(self, matrix: sp.csr_matrix, spread: sp.csr_matrix) -> None:
-        self.matrix, self.spread, self.gather = matrix, spread, sp.csr_matrix(spread.T)
-        self.scale = 1.0 / np.add.reduceat(np.abs(matrix.data), matrix.indptr[:-1])
-
-    def smoothed(self, r: FloatArray) -> FloatArray:
-        """Return a polynomial of the matrix times r that is nearly its inverse on the upper part of the spectrum."""
-        middle, half = (1 + UPPER) / 2, (1 - UPPER) / 2  # of [UPPER, 1], in which the scaled spectrum lies
-        ratio = half / middle
-        step = self.scale * r
-        step /= middle
-        x = step.copy()
-        for _ in range(DEGREE - 1):
-            r = r - self.matrix @ step
-            later = 1 / (2 * middle / half - ratio)
-            step *= later * ratio
-            step += 2 * later / half * (self.scale * r)
-            ratio = later
-            x += step
-        return x
 
 
 class _Factorisation:

@@ -19,7 +19,8 @@ is left, by `normal_equations`, because its condition grows with 1/(1-γ)² and 
 occupancy would become negative. These are held up at a tenth of what they had (`HELD`), and the other
 pairs move on. The residuals of the optimality conditions that this leaves are on the right-hand side
 of the next step, as all others are. It saves a third of the steps. While the complementarity does not
-fall, every pair may shorten a step. A step that is short nevertheless is replaced by one that evens out
+fall, every pair may shorten a step. Where the corrector shortens a step, a part of the correction is
+taken that lets it go further (Colombo and Gondzio). A step that is short nevertheless is replaced by one that evens out
 the products of slacks and multipliers.
 
 **Repaired points.** The occupancy is also offered with the flow of the expert restored, see
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,9 +46,11 @@ PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, 
 WORTH_REPAIRING = 5.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
 NEARLY = 20.0  # times the promised gap: with more complementarity left, repairing does not yet keep the promise
 RARELY = 0.1  # with more than that left, the points are repaired whenever it has fallen to such a share
-PATIENCE = 4  # steps in which the complementarity has to halve
+PATIENCE, LESS = 4, 0.9  # steps in which the complementarity has to fall to such a share
 FEW = (1e-4, 1e-3)  # the share of pairs that are held up and do not shorten a step, after a short step and a long one
 HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
+WEAKER, WORTH = (0.75, 0.5, 0.25), 1.1  # shares of a correction, and how much longer a step is that is worth one
+FAR = 0.9  # a step longer than this needs no weaker correction
 SHORT = 0.1  # a step shorter than this is replaced by one that centres
 BOUNDARY = 0.99  # the share of the way to the boundary that a step may go
 ROOM = (1e-3, 0.1)  # by how much a start is shrunk, at least and at most
@@ -108,6 +111,20 @@ class PathPoint:
                 rates.append(float(np.partition((-change / now).ravel(), -1 - few)[-1 - few]))
         return float(np.minimum(1.0, BOUNDARY / np.maximum(np.max(rates), 1e-12)))
 
+    def towards(self, other: PathPoint, weight: float) -> PathPoint:
+        """Return the point at a share of the way to another one."""
+
+        def between(here: Any, there: Any) -> Any:
+            return here + weight * (there - here)
+
+        return PathPoint(
+            between(self.boxed, other.boxed),
+            between(self.value, other.value),
+            between(self.centre, other.centre),
+            between(self.slack, other.slack),
+            [between(here, there) for here, there in zip(self.multipliers, other.multipliers, strict=True)],
+        )
+
     def moved(self, step: PathPoint, length: float) -> PathPoint:
         """Return the point after a step of the given length, with what would leave held up inside."""
         mu = self.multipliers[0]
@@ -121,6 +138,24 @@ class PathPoint:
                 *(m + length * dm for m, dm in zip(self.multipliers[1:], step.multipliers[1:], strict=True)),
             ],
         )
+
+
+def _mixed(
+    predicted: PathPoint, corrected: PathPoint, length: float, system: System, share: float
+) -> tuple[PathPoint, float]:
+    """Return the mixture of a predictor of the given length and its corrected step that goes furthest, and how far.
+
+    A mixture is the step of a weaker correction, so it needs no system of its own. No correction is as weak as the
+    predictor was short, and a weaker one has to be worth it.
+    """
+    best, longest = corrected, corrected.longest(system, share)
+    for weight in WEAKER:
+        if weight > length and longest < FAR:
+            mixed = predicted.towards(corrected, weight)
+            there = mixed.longest(system, share)
+            if there > WORTH * longest:
+                best, longest = mixed, there
+    return best, longest
 
 
 def complementarity(pairs: Pairs) -> float:
@@ -162,7 +197,7 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
                 break
         # While holding pairs up leads nowhere, every pair may shorten the step.
         lefts.append(left)
-        few = 0.0 if len(lefts) > PATIENCE and left > 0.5 * lefts[-1 - PATIENCE] else FEW[length >= 0.5]
+        few = 0.0 if len(lefts) > PATIENCE and left > LESS * lefts[-1 - PATIENCE] else FEW[length >= 0.5]
         # The predictor aims at no complementarity at all.
         step, count = system.step([-s * m for s, m in system.pairs], np.zeros(mdp.n_states), PREDICTED * min(1.0, left))
         products += count
@@ -173,9 +208,9 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
         # The corrector centres by how far the predictor came, and allows for second-order terms.
         centring = left / system.size * (complementarity(changed) / left) ** 3
         targets = [centring - s * m - ds * dm for (s, m), (ds, dm) in zip(system.pairs, step.pairs, strict=True)]
-        step, count = system.step(targets, step.value, CORRECTED * min(1.0, left))
+        corrected, count = system.step(targets, step.value, CORRECTED * min(1.0, left))
         products += count
-        length = step.longest(system, few)
+        step, length = _mixed(step, corrected, length, system, few)
         if not length >= SHORT:
             # The products of slacks and multipliers differ too much to go on: even them out first.
             targets = [left / system.size - s * m for s, m in system.pairs]

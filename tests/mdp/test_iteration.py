@@ -10,7 +10,7 @@ from hypothesis import given
 from strategies import mdps, random_cost, seeds
 from structures import KINDS, world
 
-from rlfd_gym import TabularMDP
+from rlfd_gym import TabularMDP, _rows
 from rlfd_gym.mdp import iteration, occupancy
 from rlfd_gym.mdp.forward import value_iteration
 
@@ -110,7 +110,7 @@ def test_solves_that_do_not_help_leave_the_work_to_sweeps(monkeypatch):
 @pytest.mark.parametrize("kind", ["garnet5", "queues"])
 def test_the_answer_does_not_depend_on_the_number_of_threads(kind, monkeypatch):
     mdp, cost, _ = world(kind, 4_000, 0.95)
-    monkeypatch.setattr(iteration, "THREADED", 0)
+    monkeypatch.setattr(_rows, "LEAST_SHARED", 0)
     answers = []
     for threads in (1, 2, 7):
         monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)

@@ -11,7 +11,7 @@ from strategies import grid_problem
 from structures import KINDS, learning_problem, world
 
 from rlfd_gym import RLfDProblem
-from rlfd_gym.solvers import normal_equations
+from rlfd_gym.solvers import multigrid, normal_equations
 from rlfd_gym.solvers.incumbent import Incumbent
 from rlfd_gym.solvers.normal_equations import NormalEquations
 
@@ -81,12 +81,12 @@ def test_hard_systems_are_solved_by_better_means_from_then_on():
 def test_a_hierarchy_serves_for_matrices_that_are_near_and_is_made_anew_for_others(change, prepared, monkeypatch):
     made = []
 
-    class Counted(normal_equations._Multigrid):
-        def __init__(self, matrix):
+    class Counted(multigrid.Multigrid):
+        def __init__(self, matrix, threads):
             made.append(matrix)
-            super().__init__(matrix)
+            super().__init__(matrix, threads)
 
-    monkeypatch.setattr(normal_equations, "_Multigrid", Counted)
+    monkeypatch.setattr(multigrid, "Multigrid", Counted)
     problem = learning_problem("queues", 3_000, 0.99, 0.1)
     weights, ridge, share, rhs, _ = system(problem)
     weights = np.ones_like(weights)
