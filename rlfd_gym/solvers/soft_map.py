@@ -234,12 +234,11 @@ def _box_step(matrix: FloatArray, slope: FloatArray, cost: FloatArray) -> FloatA
     best, least = step, 0.0
     for _ in range(ACTIVE_SETS):
         free = np.flatnonzero(~fixed)
-        if not free.size:
-            break
-        held = matrix[np.ix_(free, np.flatnonzero(fixed))] @ step[fixed] if fixed.any() else 0.0
-        factors = la.cho_factor(matrix[np.ix_(free, free)], check_finite=False)
         step = step.copy()
-        step[free] = -la.cho_solve(factors, slope[free] + held, check_finite=False)
+        if free.size:
+            held = matrix[np.ix_(free, np.flatnonzero(fixed))] @ step[fixed] if fixed.any() else 0.0
+            factors = la.cho_factor(matrix[np.ix_(free, free)], check_finite=False)
+            step[free] = -la.cho_solve(factors, slope[free] + held, check_finite=False)
         crossing = (step < low) | (step > high)
         step = np.clip(step, low, high)
         model = matrix @ step

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import make_mdp, mdps, random_cost, random_policy, seeds
 
-from rlfd_gym import RLfDProblem, occupancy_from_demonstrations, solve_exact
+from rlfd_gym import RLfDProblem, TabularMDP, occupancy_from_demonstrations, solve_exact
 from rlfd_gym.experts.made_up import demonstrate
 from rlfd_gym.solvers import soft_map as module
 from rlfd_gym.solvers.soft_map import SoftProblem, evaluate, gradient, hessian, information, soft_map
@@ -40,6 +41,16 @@ def test_the_bounds_meet_and_no_cost_is_below_them(mdp, seed, beta, alpha):
         other = evaluate(problem, cost, beta, alpha)
         assert other.upper >= point.lower - 1e-10
         assert other.lower <= point.upper + 1e-10
+
+
+def test_a_step_on_which_every_cost_meets_its_bound_is_no_dead_end():
+    """The first step takes both costs beyond the box; only the one that is dearer to change may stay at its end."""
+    mdp = TabularMDP(sp.csr_array(np.ones((2, 1))), np.zeros(2, int), np.arange(2), None, 0.5)
+    problem = SoftProblem.of(mdp, np.array([0.0, 1.0]), np.array([-1.2430525, -0.78956848]))
+    point = soft_map(problem, 300.0, 1e-3)
+    assert point.gap <= 1e-9
+    assert point.cost[1] == -1
+    assert point.n_iterations < 30
 
 
 @pytest.mark.parametrize("problem", [make(1), sampled(2)], ids=["occupancy", "estimate"])
