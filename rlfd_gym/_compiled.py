@@ -2,7 +2,9 @@
 
 The kernels do not use fastmath. `error_model="numpy"` makes divisions that have no branch for
 raising an error. `forceinline` avoids calls, which would pass every array as several words on the
-stack. Importing this module loads numba, so it is only imported where kernels are needed.
+stack. Kernels that are inlined cannot be called from Python, and none can be called from C: compiling
+the code for that would take a fifth of the time. Importing this module loads numba, so it is only
+imported where kernels are needed.
 
 **Where compiled code is kept.** Numba would put it next to the sources, where an uninstallation does
 not find it and leaves a folder behind that Python takes for a package. So it is kept in the user's
@@ -33,6 +35,7 @@ _choosing = threading.Lock()
 
 def cached(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a kernel, and keeps the compiled code where it can."""
+    options = {"nogil": True, "no_cfunc_wrapper": True, **options}
 
     def decorate(function: Callable[..., Any]) -> Any:
         with _choosing:  # numba reads its setting when it is asked to cache, and here alone
@@ -41,17 +44,17 @@ def cached(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             if ours is not None:
                 CONFIG.CACHE_DIR = ours
                 try:
-                    return njit(cache=True, nogil=True, **options)(function)
+                    return njit(cache=True, **options)(function)
                 finally:
                     CONFIG.CACHE_DIR = theirs
         _warn_of_no_cache()
-        return njit(nogil=True, **options)(function)
+        return njit(**options)(function)
 
     return decorate
 
 
 compiled = cached(error_model="numpy")
-inlined = cached(error_model="numpy", forceinline=True)
+inlined = cached(error_model="numpy", no_cpython_wrapper=True, forceinline=True)
 
 
 @functools.cache
