@@ -122,20 +122,23 @@ def structures() -> Iterator[Line]:
 
 
 def structures_large() -> Iterator[Line]:
-    """Time `solve_exact` on five kinds of MDP with a million pairs: a minute for γ = 0.99, five for 0.999."""
+    """Time `solve_exact` on five kinds of MDP with a million pairs: a minute for γ = 0.99, five for 0.999.
+
+    The target is for the clock. What all processors took together is there as well.
+    """
     for kind in KINDS:
         for discount, alpha, shown in CASES:
             problem = learning_problem(kind, 1_000_000, discount, alpha, shown)
             most = 60.0 if discount <= 0.99 else 300.0
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                start = time.process_time()
+                start, worked = time.perf_counter(), time.process_time()
                 solution = solve_exact(problem, time_limit=1.5 * most)
-                seconds = time.process_time() - start
+                seconds, worked = time.perf_counter() - start, time.process_time() - worked
             gap = solution.duality_gap / solution.upper
             yield Line(
                 f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {expert_of(shown)}, gap {gap:.1%}",
-                f"{seconds:.1f} s",
+                f"{seconds:.1f} s ({worked:.0f} s of processors)",
                 f"{most / 60:.0f} min",
                 seconds / most,
                 "at most 1, gap at most 1%",
