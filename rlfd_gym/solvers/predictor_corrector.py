@@ -19,9 +19,9 @@ is left, by `normal_equations`, because its condition grows with 1/(1-γ)² and 
 occupancy would become negative. These are held up at a tenth of what they had (`HELD`), and the other
 pairs move on. The residuals of the optimality conditions that this leaves are on the right-hand side
 of the next step, as all others are. It saves a third of the steps. While the complementarity does not
-fall, every pair may shorten a step. Where the corrector shortens a step, a part of the correction is
-taken that lets it go further (Colombo and Gondzio). A step that is short nevertheless is replaced by one that evens out
-the products of slacks and multipliers.
+fall, every pair may shorten a step. Where the whole correction shortens a step, only a part of it is
+made (Colombo and Gondzio's weighted correctors). A step that is short nevertheless is replaced by one
+that evens out the products of slacks and multipliers.
 
 **Repaired points.** The occupancy is also offered with the flow of the expert restored, see
 `rlfd_gym.solvers.matrix_free`, and the cost with its optimal value: a single pair that was held up, so
@@ -145,8 +145,8 @@ def _mixed(
 ) -> tuple[PathPoint, float]:
     """Return the mixture of a predictor of the given length and its corrected step that goes furthest, and how far.
 
-    A mixture is the step of a weaker correction, so it needs no system of its own. No correction is as weak as the
-    predictor was short, and a weaker one has to be worth it.
+    A mixture is the step of a weaker correction, so it needs no system of its own. The share of the correction that is
+    made is more than the predictor's length, and a smaller one has to be worth it.
     """
     best, longest = corrected, corrected.longest(system, share)
     for weight in WEAKER:
