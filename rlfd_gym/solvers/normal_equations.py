@@ -223,14 +223,14 @@ class NormalEquations:
         """Make conjugate gradient steps by products over the pairs; return as `_iterate` does.
 
         They are made in portions of a fraction of a second, so that Ctrl-C and the deadline are
-        seen in between. If the matrix can be formed, they end when multigrid would be prepared.
+        seen in between. If the matrix can be formed, they end when better means would be prepared.
         """
         from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
         mdp, p = self.mdp, self.mdp.transitions
         matrix = (p.data, p.indices, p.indptr, mdp.state_starts, mdp.discount, self.weights, self.ridge, self.share)
         run = _newton.begin(*matrix, rhs, x)
-        portion, made, limit = 1 + PORTION // (p.nnz + mdp.n_pairs), 0, int(MULTIGRID / PRODUCT)
+        portion, made, limit = 1 + PORTION // (p.nnz + mdp.n_pairs), 0, int(FACTORISATION / PRODUCT)
         while not self.best.out_of_time():
             allowed = min(portion, limit - made)
             more = _newton.advance(*matrix, x, goal, allowed, *run)
@@ -238,9 +238,10 @@ class NormalEquations:
             if more < allowed:
                 return made, True
             if made == limit:
-                if limit == MAX_PRODUCTS or not self.is_scattered:
+                better = np.inf if self.is_scattered else min(self.factorisation, MULTIGRID)
+                limit = int(min(MAX_PRODUCTS, better / PRODUCT))
+                if made >= limit:
                     break
-                limit = MAX_PRODUCTS
         return made, False
 
 
