@@ -2,9 +2,8 @@
 
 The kernels do not use fastmath. `error_model="numpy"` makes divisions that have no branch for
 raising an error. `forceinline` avoids calls, which would pass every array as several words on the
-stack. Kernels that are inlined cannot be called from Python, and none can be called from C: compiling
-the code for that would take a fifth of the time. Importing this module loads numba, so it is only
-imported where kernels are needed.
+stack. No kernel can be called from C, because compiling the code for that takes time. Importing this
+module loads numba, so it is only imported where kernels are needed.
 
 **Where compiled code is kept.** Numba would put it next to the sources, where an uninstallation does
 not find it and leaves a folder behind that Python takes for a package. So it is kept in the user's
@@ -54,7 +53,7 @@ def cached(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 compiled = cached(error_model="numpy")
-inlined = cached(error_model="numpy", no_cpython_wrapper=True, forceinline=True)
+inlined = cached(error_model="numpy", forceinline=True)
 
 
 @functools.cache
