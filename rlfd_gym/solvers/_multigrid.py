@@ -23,11 +23,10 @@ def add_product(data, indices, starts, x, out, first, last):
 
 
 @compiled
-def residual(data, indices, starts, x, r, scale, out, scaled, first, last):
-    """Set out = r - A x, and `scaled` to the scale times that."""
+def residual(data, indices, starts, x, r, out, first, last):
+    """Set out = r - A x."""
     for i in range(np.uint64(first), np.uint64(last)):
         out[i] = r[i] - row_times(data, indices, starts[i], starts[i + ONE], x)
-        scaled[i] = scale[i] * out[i]
 
 
 @compiled

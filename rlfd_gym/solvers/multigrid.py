@@ -85,10 +85,10 @@ class Multigrid:
         if depth == len(self.smoothers):
             return np.einsum("ij,j->i", self.coarsest, r)
         smoother, x = self.smoothers[depth], np.zeros_like(r)
-        smoother.add_smoothed(smoother.scale * r, x)
-        left = smoother.residual(r, x)[0]
-        self.spreads[depth].add_product(self._corrected(self.gathers[depth] @ left, depth + 1), x)
-        smoother.add_smoothed(smoother.residual(r, x)[1], x)
+        smoother.add_smoothed(r, x)
+        coarse = self._corrected(self.gathers[depth] @ smoother.residual(r, x), depth + 1)
+        self.spreads[depth].add_product(coarse, x)
+        smoother.add_smoothed(smoother.residual(r, x), x)
         return x
 
 
@@ -125,12 +125,12 @@ class _Smoother(Rows):
         sums = np.add.reduceat(np.abs(data), starts[:-1].view(np.int64))
         self.scale: Floats = np.reciprocal(sums, dtype=np.float32)
 
-    def residual(self, r: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Return r - A x, and S times that."""
-        left, scaled = np.empty_like(r), np.empty_like(r)
-        self.share(_multigrid.residual, x, r, self.scale, left, scaled)
-        return left, scaled
+    def residual(self, r: Floats, x: Floats) -> Floats:
+        """Return r - A x."""
+        left = np.empty_like(r)
+        self.share(_multigrid.residual, x, r, left)
+        return left
 
-    def add_smoothed(self, scaled: Floats, x: Floats) -> None:
-        """Add the smoothed r to x, given S r."""
-        self.share(_multigrid.smooth, self.scale, scaled, ONCE, TWICE, x)
+    def add_smoothed(self, r: Floats, x: Floats) -> None:
+        """Add the smoothed r to x."""
+        self.share(_multigrid.smooth, self.scale, self.scale * r, ONCE, TWICE, x)
