@@ -29,7 +29,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs import NearPrior
-from rlfd_gym.mdp.occupancy import occupancy_of, policy_of
+from rlfd_gym.mdp.occupancy import flow_of, policy_chain, policy_of, solve_discounted
 from rlfd_gym.problem.problem import RLfDProblem
 
 GAP = 1e-6  # the duality gap that the programs promise, for a value up to one
@@ -136,9 +136,21 @@ def imitate(best: Incumbent) -> None:
 
 
 def repaired(problem: RLfDProblem, occupancy: FloatArray, tolerance: float) -> FloatArray:
-    """Return the occupancy that an occupancy's own policy has with the flow of the expert."""
+    """Return the occupancy μ that an occupancy's own policy has with the flow of the expert.
+
+    ‖Tγ(μ_E - μ)‖₁ is at most the tolerance, but for negative mass, which is set to zero. What is solved
+    for is the change: late in a method the flow is nearly right.
+    """
     mdp = problem.mdp
-    return occupancy_of(mdp, policy_of(mdp, occupancy), source=mdp.flow(problem.expert), tolerance=tolerance)
+    policy, missing = policy_of(mdp, occupancy), flow_of(mdp, problem.expert - occupancy)
+    left = float(np.abs(missing).sum())
+    states = mdp.sum_by_state(occupancy)
+    if left > tolerance:
+        chain = policy_chain(mdp, policy).T.tocsr()
+        states = states + solve_discounted(
+            chain, (1 - mdp.discount) * missing, mdp.discount, norm=1, tolerance=tolerance / left
+        )
+    return np.asarray(np.maximum(states, 0.0)[mdp.pair_states] * policy)
 
 
 def ends_of(problem: RLfDProblem) -> tuple[FloatArray, FloatArray]:

@@ -44,8 +44,8 @@ from rlfd_gym.solvers.policies import plan
 MAX_STEPS = 100  # usually half of them are not needed
 PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
 WORTH_REPAIRING = 5.0  # times the gap: with more complementarity left, the occupancy is not worth repairing yet
-NEARLY = 20.0  # times the promised gap: with more complementarity left, repairing does not yet keep the promise
-RARELY = 0.1  # with more than that left, the points are repaired whenever it has fallen to such a share
+NEARLY = 2.0  # times the promised gap: while a larger one is to be expected, the points are repaired ...
+RARELY = 0.1  # ... only when the complementarity has fallen to such a share of what it was at the last repair
 PATIENCE, LESS = 4, 0.9  # steps in which the complementarity has to fall to such a share
 FEW = (1e-4, 1e-3)  # the share of pairs that are held up and do not shorten a step, after a short step and a long one
 HELD = 0.1  # the share of its slack or occupancy that a pair keeps at least
@@ -170,7 +170,7 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
     """
     problem = best.problem
     mdp, floor = problem.mdp, floor_of(problem)
-    products, lefts, repaired_at, length = 0, list[float](), np.inf, 1.0
+    products, lefts, repaired_at, share, length = 0, list[float](), np.inf, 1.0, 1.0
     for _ in range(MAX_STEPS):
         cost, value, mu = (
             np.maximum(cost_of_value(mdp, point.value), floor),
@@ -185,16 +185,16 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
         if not (left > 0.0 and system.ridge.any()):
             break  # the numbers have become too small to divide by
         goal = promise(best.upper, best.lower)
-        if left <= WORTH_REPAIRING * best.gap and left <= max(NEARLY * goal, RARELY * repaired_at):
-            repaired_at = left
-            accuracy = max(1e-3 * best.gap, 1e-14)
-            best.offer(cost, value, repaired(problem, mu, accuracy))
+        # What the gap will be after a repair: the share of the complementarity that it was at the last one.
+        if left <= WORTH_REPAIRING * best.gap and left <= max(NEARLY * goal / share, RARELY * repaired_at):
+            best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 0.02 * goal, 1e-14)))
             if not best.keeps(promise):
-                accuracy = max(accuracy, 0.1 * goal)
+                accuracy = max(1e-3 * best.gap, 0.1 * goal)
                 value, _ = plan(best, np.clip(cost, *ends_of(problem)), point.value, accuracy)
                 best.offer(np.maximum(cost_of_value(mdp, value), floor), value, mu)
             if best.keeps(promise):
                 break
+            repaired_at, share = left, best.gap / left
         # While holding pairs up leads nowhere, every pair may shorten the step.
         lefts.append(left)
         few = 0.0 if len(lefts) > PATIENCE and left > LESS * lefts[-1 - PATIENCE] else FEW[length >= 0.5]

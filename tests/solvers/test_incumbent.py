@@ -10,6 +10,7 @@ from strategies import problems, random_point, seeds
 
 from rlfd_gym import RLfDProblem, solve_exact
 from rlfd_gym.beliefs import NearPrior
+from rlfd_gym.mdp.occupancy import flow_of
 from rlfd_gym.problem import examples
 from rlfd_gym.solvers.incumbent import Incumbent, polish, repaired, to_a_percent, to_rounding
 
@@ -85,6 +86,19 @@ def test_a_repaired_occupancy_is_that_of_its_own_policy(problem, seed):
     exactly = RLfDProblem(problem.mdp, problem.mdp.occupancy_of(problem.mdp.policy_of(problem.expert)))
     again = repaired(exactly, mu, 1e-14)
     np.testing.assert_allclose(again, problem.mdp.occupancy_of(problem.mdp.policy_of(mu)), atol=1e-12)
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-9])
+@given(problems(), seeds)
+def test_a_repair_leaves_no_more_of_the_flow_missing_than_it_may(tolerance, problem, seed):
+    mdp = problem.mdp
+    expert = mdp.occupancy_of(mdp.policy_of(random_point(problem, seed)[2]))
+    exactly = RLfDProblem(mdp, expert)
+    nearly = expert * (1 + 1e-4 * np.random.default_rng(seed).normal(size=problem.n_pairs))
+    for mu in (random_point(problem, seed + 1)[2], nearly, expert):
+        again = repaired(exactly, mu, tolerance)
+        assert again.min() >= 0
+        assert np.abs(mdp.flow(expert) - flow_of(mdp, again)).sum() <= tolerance * (1 + 1e-6) + 1e-12
 
 
 def test_polishing_turns_a_rough_point_into_certified_bounds():
