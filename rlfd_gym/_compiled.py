@@ -1,9 +1,18 @@
 """How the library compiles its kernels with numba, and how it aligns memory for them.
 
+| decorator | for |
+|---|---|
+| `compiled` | kernels, whose memory all comes from their callers |
+| `allocating` | kernels that make arrays of their own |
+| `inlined` | parts of kernels; called from Python they are plain Python |
+
 The kernels do not use fastmath. `error_model="numpy"` makes divisions that have no branch for
-raising an error. `forceinline` avoids calls, which would pass every array as several words on the
-stack. No kernel can be called from C, because compiling the code for that takes time. Importing this
-module loads numba, so it is only imported where kernels are needed.
+raising an error. Parts are inlined, because a call would pass every array as several words on the stack.
+
+**Compilation** is what the first use on a machine waits for. So numba counts no references where
+nothing is allocated (`_nrt`), makes no entries for C, and for parts none for Python either, and only
+whole kernels are kept. Importing this module loads numba, so it is only imported where kernels are
+needed.
 
 **Where compiled code is kept.** Numba would put it next to the sources, where an uninstallation does
 not find it and leaves a folder behind that Python takes for a package. So it is kept in the user's
@@ -27,6 +36,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 CONFIG: Any = numba.config  # its settings are made at run time
 _choosing = threading.Lock()
@@ -52,8 +62,11 @@ def cached(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-compiled = cached(error_model="numpy")
-inlined = cached(error_model="numpy", forceinline=True)
+allocating = cached(error_model="numpy")
+compiled = cached(error_model="numpy", _nrt=False)
+inlined = register_jitable(
+    error_model="numpy", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
+)
 
 
 @functools.cache

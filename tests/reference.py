@@ -11,6 +11,7 @@ from itertools import product
 import numpy as np
 import piqp
 from checks import dense_flow
+from numba import njit
 from plain_smd import descend, pull
 from scipy.optimize import linprog
 from strategies import random_point
@@ -70,13 +71,18 @@ def begin(problem: RLfDProblem, point=None):
     return records.start(problem, point), records.tables_of(problem), point
 
 
+def kernel(part):
+    """A part of a kernel as a kernel of its own, which Python can call."""
+    return njit(lambda *arguments: part(*arguments))
+
+
 def advance(run, tables, step, n_steps: int, seed: int = 1):
     """Compiled steps with random draws: (draws, samples)."""
     from rlfd_gym.solvers.smd import kernels, records
 
     draws = np.random.default_rng(seed).random((n_steps, records.DRAWS))
     samples = np.empty((n_steps, records.DRAWS), np.int32)
-    assert kernels.advance(run, tables, step, draws, samples) == kernels.OK
+    assert kernels.advance(run, tables, step, draws, samples, kernels.memory_of_hints(len(run.pairs))) == kernels.OK
     return draws, samples
 
 

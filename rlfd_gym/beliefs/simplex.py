@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlfd_gym._compiled import compiled
+from rlfd_gym._compiled import allocating
 
 TOLERANCE = 1e-14  # of the gradient, relative to its largest terms
 LIMIT = 100_000  # exchanges; a few dozen are usual, and the bound holds wherever they end
 
 
-@compiled
+@allocating
 def best_mixture(gram, linear, alpha):
     """Return the w in the simplex that minimises α wᵀGw + <h, w>, up to rounding or `LIMIT`."""
     size = len(linear)
@@ -48,7 +48,7 @@ def best_mixture(gram, linear, alpha):
     return best
 
 
-@compiled
+@allocating
 def excess_of(gram, linear, alpha, weight):
     """Return a certified upper bound on f(w) - min f, which is tight up to rounding."""
     best = best_mixture(gram, linear, alpha)

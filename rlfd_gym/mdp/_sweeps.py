@@ -13,16 +13,6 @@ from rlfd_gym._rows import ONE, row_times
 
 
 @compiled
-def longest_rows(indptr, state_starts):
-    """Return the number of entries of each state's longest row."""
-    longest = np.zeros(state_starts.size - 1, dtype=np.int64)
-    for s in range(longest.size):
-        for i in range(state_starts[s], state_starts[s + 1]):
-            longest[s] = max(longest[s], np.int64(indptr[i + 1] - indptr[i]))
-    return longest
-
-
-@compiled
 def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs, first, last):
     """Set best = L u and `pairs` to the first greedy pair of each state.
 
@@ -134,13 +124,9 @@ def improve(data, indices, indptr, state_starts, stage, discount, u, pairs):
 
 
 @compiled
-def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
-    """Return an approximate solution of x = rhs + γ M x.
-
-    It starts from zero and goes n_sweeps times through the rows and back.
-    """
+def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps, x):
+    """Bring x nearer to the solution of x = rhs + γ M x: go n_sweeps times through the rows and back."""
     n = np.uint64(rhs.size)
-    x = np.zeros(rhs.size)
     for _ in range(n_sweeps):
         for step in range(n + n):
             i = step if step < n else n + n - ONE - step
@@ -150,4 +136,3 @@ def gauss_seidel(data, indices, indptr, discount, rhs, n_sweeps):
                 total += apart * x[indices[k]]
                 diagonal += data[k] - apart
             x[i] = (rhs[i] + discount * total) / (1.0 - discount * diagonal)
-    return x

@@ -261,7 +261,8 @@ def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float)
         if rho == 0.0 or omega == 0.0:
             break
         p = r + rho / old * alpha / omega * (p - omega * v)
-        ahead = _sweeps.gauss_seidel(*rows, discount, p, 1)
+        ahead = np.zeros_like(rhs)
+        _sweeps.gauss_seidel(*rows, discount, p, 1, ahead)
         v = ahead - discount * (matrix @ ahead)
         along = _dot(rhs, v)
         if along == 0.0:
@@ -271,7 +272,8 @@ def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float)
         r -= alpha * v
         if _dot(r, r) <= goal:
             break
-        ahead = _sweeps.gauss_seidel(*rows, discount, r, 1)
+        ahead = np.zeros_like(rhs)
+        _sweeps.gauss_seidel(*rows, discount, r, 1, ahead)
         t = ahead - discount * (matrix @ ahead)
         if not t.any():
             break
@@ -296,4 +298,6 @@ def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) 
     from rlfd_gym._rows import rows_of  # compiled: loaded only for problems that need it
     from rlfd_gym.mdp import _sweeps
 
-    return np.asarray(_sweeps.gauss_seidel(*rows_of(matrix), discount, rhs, SWEEPS))
+    x = np.zeros_like(rhs)
+    _sweeps.gauss_seidel(*rows_of(matrix), discount, rhs, SWEEPS, x)
+    return x

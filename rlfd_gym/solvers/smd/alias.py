@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._compiled import aligned, compiled, inlined
+from rlfd_gym.solvers.smd.intrinsics import view
 
 SLOT = np.dtype([("threshold", "f8"), ("keep", "i4"), ("alias", "i4")])
 
@@ -27,8 +28,9 @@ def row_tables(matrix: sp.csr_array) -> np.ndarray[Any, Any]:
     """Build one table per row of a sparse matrix, in the positions of the row's entries."""
     slots = aligned(matrix.nnz, SLOT)
     starts, outcomes = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
+    slots["threshold"], slots["keep"], slots["alias"] = 1.0, outcomes, outcomes
     longest = int(np.diff(starts).max())
-    fill_rows(slots, starts, outcomes, matrix.data, np.empty(longest), np.empty(longest, np.int64))
+    fill_rows(slots.view(np.float64), starts, outcomes, matrix.data, np.empty(longest), np.empty(longest, np.int64))
     return slots
 
 
@@ -36,15 +38,19 @@ def row_tables(matrix: sp.csr_array) -> np.ndarray[Any, Any]:
 def alias_draw(slots, first, length, draw):
     """Sample from the alias table slots[first:first+length] by a uniform draw."""
     x = draw * length
-    slot = int(x)
+    slot = np.int64(x)
     entry = slots[first + slot]
     keep, alias = entry.keep, entry.alias  # both are read before the choice: no branch
     return keep if x - slot < entry.threshold else alias
 
 
 @compiled
-def fill_rows(slots, starts, outcomes, weights, scaled, stack):
-    """Build Vose's alias table of each row; `scaled` and `stack` are scratch space for a row."""
+def fill_rows(slot_buffer, starts, outcomes, weights, scaled, stack):
+    """Build Vose's alias table of each row, of slots that keep their own outcome until now.
+
+    `scaled` and `stack` are scratch space for a row.
+    """
+    slots = view(slot_buffer, SLOT)
     for row in range(len(starts) - 1):
         first = starts[row]
         m = starts[row + 1] - first
@@ -55,9 +61,6 @@ def fill_rows(slots, starts, outcomes, weights, scaled, stack):
         # ones from position m down.
         small, large = 0, m
         for x in range(m):
-            slots[first + x].keep = outcomes[first + x]
-            slots[first + x].alias = outcomes[first + x]
-            slots[first + x].threshold = 1.0
             scaled[x] = weights[first + x] * (m / total)
             if scaled[x] < 1.0:
                 stack[small] = x
@@ -79,10 +82,8 @@ def fill_rows(slots, starts, outcomes, weights, scaled, stack):
 
 
 @compiled
-def draw_many(slot_buffer, draws):
+def draw_many(slot_buffer, draws, out):
     """Sample one outcome for each uniform draw, all from a single table."""
-    slots = slot_buffer.view(SLOT)
-    out = np.empty(len(draws), np.int64)
+    slots = view(slot_buffer, SLOT)
     for t in range(len(draws)):
         out[t] = alias_draw(slots, 0, len(slots), draws[t])
-    return out

@@ -1,8 +1,10 @@
-"""Three operations on a node of the sum tree as vector code, and what each means in plain Python.
+"""Operations in LLVM's own language: three on a node of the sum tree as vector code, and a view of records.
 
-LLVM turns the plain form into branches, which a processor mispredicts half of the time. The vector
-code is written in LLVM's own language, so a new release of llvmlite might refuse it. Then the
-plain form, which gives the same numbers to the bit, is used with a warning.
+LLVM turns the plain form of the three into branches, which a processor mispredicts half of the time.
+A new release of llvmlite might refuse the vector code. Then the plain form, which gives the same
+numbers to the bit, is used with a warning.
+
+The view is what `array.view(dtype)` is, which takes numba fifty times as long to compile.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from rlfd_gym._compiled import compiled, inlined
 
 FAN = 8  # children per node: 8 doubles are one cache line
+WEIGHT = np.dtype("f8")
 
 
 @inlined
@@ -127,6 +132,29 @@ def vector_set(typingctx, tree, node, child, weight):
         return builder.extract_element(entries, width(0))
 
     return types.float64(tree, types.int64, types.int64, types.float64), codegen
+
+
+@intrinsic
+def view(typingctx, array, dtype):
+    """Return a contiguous array as one of another type, in one dimension."""
+    entry = types.Array(dtype.dtype, 1, "C", aligned=not isinstance(dtype.dtype, types.Record))
+
+    def codegen(context, builder, signature, args):
+        source = context.make_array(signature.args[0])(context, builder, args[0])
+        target = context.make_array(entry)(context, builder)
+        size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(dtype.dtype)))
+        populate_array(
+            target,
+            data=builder.bitcast(source.data, target.data.type),
+            shape=[builder.udiv(builder.mul(source.nitems, source.itemsize), size)],
+            strides=[size],
+            itemsize=size,
+            meminfo=source.meminfo,
+            parent=source.parent,
+        )
+        return impl_ret_borrowed(context, builder, entry, target._getvalue())
+
+    return entry(array, dtype), codegen
 
 
 def _splat(builder, scalar):

@@ -54,10 +54,12 @@ import math
 
 import numpy as np
 
+from rlfd_gym._checks import FloatArray
 from rlfd_gym._compiled import compiled, inlined
 from rlfd_gym.beliefs.near_prior import L2
 from rlfd_gym.solvers.smd.alias import SLOT, alias_draw
-from rlfd_gym.solvers.smd.intrinsics import FAN
+from rlfd_gym.solvers.smd.intrinsics import FAN, WEIGHT, view
+from rlfd_gym.solvers.smd.lazy import within
 from rlfd_gym.solvers.smd.prefetch import draw_ahead, hint_ahead
 from rlfd_gym.solvers.smd.records import (
     ANCHOR,
@@ -87,26 +89,29 @@ HINTED = (VISITED, VISITED_NEXT, TRIED)  # the columns of draws that `hint_ahead
 OK, NOT_FINITE = 0, 1  # status codes
 
 
+def memory_of_hints(n_pairs: int) -> FloatArray | None:
+    """Return the memory that `advance` needs to hint at records ahead; `None` where hints do not pay."""
+    return np.empty(BLOCK) if n_pairs >= HINT_FROM else None
+
+
 @compiled
-def advance(run, tables, step, draws, samples):
+def advance(run, tables, step, draws, samples, rest):
     """Make len(draws) steps in place; `samples` receives the sampled indices.
 
-    Returns a status code.
+    Without `rest` the code for hints is not even compiled. Returns a status code.
     """
-    pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
-    slots, expert = tables.slot_buffer.view(SLOT), tables.expert_buffer.view(SLOT)
+    pairs, states = view(run.pair_buffer, PAIR), view(run.state_buffer, STATE)
+    slots, expert = view(tables.slot_buffer, SLOT), view(tables.expert_buffer, SLOT)
     tree, levels, clock, mixture, ends = run.tree, run.levels, run.clock, run.mixture, run.ends
     discount, scale, period = step.discount, step.scale, step.period
     z = tree_total(tree, levels)
     steps = clock[R_STEPS]
     inverse_z = clock[INVERSE_Z]
     limit = 64.0 * period
-    hint = len(pairs) >= HINT_FROM
-    rest = np.empty(BLOCK)
     for begin in range(0, len(draws), BLOCK):
         end = min(begin + BLOCK, len(draws))
         draw_ahead(pairs, states, slots, expert, tree, draws[begin:end], samples[begin:end])
-        if hint:
+        if rest is not None:
             hint_ahead(pairs, states, slots, tree, levels, draws[begin:end], samples[begin:end], rest, HINTED)
         for t in range(begin, end):
             i, e, k = samples[t, ANCHOR], samples[t, EXPERT], samples[t, TRIED]
@@ -150,9 +155,9 @@ def propose(pair_buffers, trees, levels, draws, samples):
     The states that follow j and k come from an oracle.
     """
     for r in range(len(draws)):
-        n = len(pair_buffers[r].view(PAIR))
-        samples[r, ANCHOR] = int(draws[r, ANCHOR] * n)
-        samples[r, TRIED] = int(draws[r, TRIED] * n)
+        n = len(view(pair_buffers[r], PAIR))
+        samples[r, ANCHOR] = np.int64(draws[r, ANCHOR] * n)
+        samples[r, TRIED] = np.int64(draws[r, TRIED] * n)
         samples[r, VISITED] = tree_draw(trees[r], levels, draws[r, VISITED] * tree_total(trees[r], levels))
 
 
@@ -164,7 +169,7 @@ def apply(pair_buffers, state_buffers, trees, levels, clocks, step, samples):
     """
     discount, scale, period = step.discount, step.scale, step.period
     for r in range(len(samples)):
-        pairs, states = pair_buffers[r].view(PAIR), state_buffers[r].view(STATE)
+        pairs, states = view(pair_buffers[r], PAIR), view(state_buffers[r], STATE)
         tree, clock = trees[r], clocks[r]
         i, j, e, k = samples[r, ANCHOR], samples[r, VISITED], samples[r, EXPERT], samples[r, TRIED]
         # μ
@@ -212,7 +217,7 @@ def move(record, steps, change):
 def clip(record, steps):
     """Project x on [-1, 1]."""
     old = record.x
-    new = min(max(old, -1.0), 1.0)
+    new = within(old, -1.0, 1.0)
     record.x = new
     record.x_sum -= steps * (new - old)
 
@@ -225,7 +230,7 @@ def clip_cost(pairs, ends, i, steps):
     else:
         record = pairs[i]
         old = record.x
-        new = min(max(old, ends[i, 0]), ends[i, 1])
+        new = within(old, ends[i, 0], ends[i, 1])
         record.x = new
         record.x_sum -= steps * (new - old)
 
@@ -301,7 +306,7 @@ def flush(pairs, states, tree, levels, clock):
     """
     steps = clock[R_STEPS]
     inverse_z = clock[INVERSE_Z]
-    weights = tree.reshape(tree.size)
+    weights = view(tree, WEIGHT)
     for s in range(len(states)):
         states[s].x_sum += steps * states[s].x
     # log Z, or where Z is out of range the largest logarithm, is subtracted from all of them.

@@ -65,11 +65,15 @@ def powers_of(kappa: float, longest: int) -> Powers:
 
 
 @inlined
+def within(x, low, high):
+    """Return x clipped to an interval; a nan stays one."""
+    return low if x < low else high if x > high else x
+
+
+@inlined
 def decayed(x, steps, powers, target, low, high):
     """Return x_r alone, for the ℓ2 penalty."""
-    many = powers.far[steps // SHORT]
-    moved = many + (1.0 - many) * powers.moved[steps % SHORT]
-    return min(max(x - (x - target) * moved, low), high)
+    return within(x - (x - target) * _moved(powers, steps), low, high)
 
 
 @inlined
@@ -82,7 +86,7 @@ def decay(x, steps, powers, target, low, high):
     bound = low if value < low else high
     inside = 0
     if x != bound:  # h: the steps before the bound is reached
-        inside = int(min(-math.log1p(-(x - bound) / away) / powers.log, steps))
+        inside = np.int64(within(-math.log1p(-(x - bound) / away) / powers.log, 0.0, float(steps)))
     return bound, (inside + 1.0) * x - away * _moved_sum(powers, inside) + (steps - inside) * bound
 
 
@@ -103,7 +107,7 @@ def slide(x, steps, speed, end):
     """Return x_r and Σ_{m≤r} x_m, for a path that moves by `speed` per step and stops at `end`."""
     if speed == 0.0 or x == end:
         return x, (steps + 1.0) * x
-    inside = min(np.floor((end - x) / speed), float(steps))
+    inside = np.floor((end - x) / speed)
     if inside >= steps:
         return x + steps * speed, (steps + 1.0) * (x + 0.5 * steps * speed)
     return end, (inside + 1.0) * (x + 0.5 * inside * speed) + (steps - inside) * end

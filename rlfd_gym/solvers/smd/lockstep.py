@@ -49,7 +49,7 @@ def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], u
     )
     levels, step = runs[0].levels, constants_of(problem, plan.etas)
     expert_table = distribution_table(problem.expert.weights).view(np.float64)
-    samples = np.empty((len(runs), DRAWS), np.int64)
+    samples, seen = np.empty((len(runs), DRAWS), np.int64), np.empty(len(runs), np.int64)
     block = np.empty((len(runs), BLOCK, DRAWS))
     total = Total()
     before = runs[0].steps
@@ -61,7 +61,7 @@ def run_in_lockstep(problem: BlackBoxProblem, plan: Plan, starts: list[Start], u
             # i, j and k by the kernel, e and s'_e from the expert, s' and s'_k from the oracle.
             draws = np.ascontiguousarray(block[:, done % BLOCK])
             kernels.propose(pairs, trees, levels, draws, samples)
-            seen = draw_many(expert_table, draws[:, EXPERT])
+            draw_many(expert_table, draws[:, EXPERT], seen)
             samples[:, EXPERT] = problem.expert_pairs[seen]
             samples[:, EXPERT_NEXT] = problem.expert.next_states[seen]
             arrived = _ask(problem, samples[:, [VISITED, TRIED]], oracle_rng)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym._compiled import compiled, inlined
+from rlfd_gym._compiled import allocating, inlined
+from rlfd_gym.beliefs import Hull
 from rlfd_gym.beliefs.near_prior import L1
 from rlfd_gym.beliefs.simplex import excess_of
 from rlfd_gym.problem import RLfDProblem
+from rlfd_gym.solvers.smd.intrinsics import WEIGHT, view
 from rlfd_gym.solvers.smd.kernels import OK, advance, read_cost
 from rlfd_gym.solvers.smd.records import INVERSE_Z, PAIR, R_STEPS, STATE, TOTAL
 from rlfd_gym.solvers.smd.simplex import combine
@@ -39,12 +41,15 @@ class Measuring(NamedTuple):
     slack: FloatArray
     imbalance: FloatArray
     value: FloatArray
+    mean: FloatArray  # of w; empty on the box
+    linear: FloatArray  # Cᵀ(d - 2αĉ)
 
 
 def measuring_of(problem: RLfDProblem, every: int) -> Measuring:
     """Return what is needed to measure the gap of a problem every `every` steps."""
     p, n, n_states = problem.mdp.transitions, problem.n_pairs, problem.n_states
-    scratch = np.empty(n), np.empty(n_states), np.empty(n_states)
+    size = problem.belief.basis.shape[1] if isinstance(problem.belief, Hull) else 0
+    scratch = np.empty(n), np.empty(n_states), np.empty(n_states), np.empty(size), np.empty(size)
     return Measuring(every, p.data, p.indices, p.indptr, problem.expert, problem.alpha, *scratch)
 
 
@@ -58,8 +63,8 @@ def row_of(problem: RLfDProblem, checkpoint: Checkpoint) -> list[float]:
     return [problem.duality_gap(*now), *changes, 0.0][:COLUMNS]
 
 
-@compiled
-def advance_and_measure(run, tables, step, draws, samples, measuring, records):
+@allocating
+def advance_and_measure(run, tables, step, draws, samples, rest, measuring, records):
     """Make steps as `advance` does, and write a row of `records` every `measuring.every` steps.
 
     Returns a status code.
@@ -68,7 +73,7 @@ def advance_and_measure(run, tables, step, draws, samples, measuring, records):
     done = 0
     while done < len(draws):
         size = min(measuring.every - int(run.clock[TOTAL]) % measuring.every, len(draws) - done)
-        status = advance(run, tables, step, draws[done : done + size], samples)
+        status = advance(run, tables, step, draws[done : done + size], samples, rest)
         if status != OK:
             return status
         done += size
@@ -78,7 +83,7 @@ def advance_and_measure(run, tables, step, draws, samples, measuring, records):
     return OK
 
 
-@compiled
+@allocating
 def measure(run, mixture, ends, step, measuring):
     """Return the duality gap of the average, and the changes of c, u, μ and w in the last step.
 
@@ -87,8 +92,8 @@ def measure(run, mixture, ends, step, measuring):
     `mixture` and `ends` are those of the run; they are arguments of their own so that numba sees
     whether they are None.
     """
-    pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
-    weights = run.tree.reshape(run.tree.size)
+    pairs, states = view(run.pair_buffer, PAIR), view(run.state_buffer, STATE)
+    weights = view(run.tree, WEIGHT)
     data, indices, indptr = measuring.data, measuring.indices, measuring.indptr
     expert, alpha, slack = measuring.expert, measuring.alpha, measuring.slack
     imbalance, value = measuring.imbalance, measuring.value
@@ -101,7 +106,10 @@ def measure(run, mixture, ends, step, measuring):
         change_value += abs(states[s].x - value[s])
         imbalance[s] = 0.0
     # The averages of c and μ, with q (`slack`), Tγ d (`imbalance`) and the belief's excess.
-    mean, linear = averaged(mixture)
+    mean, linear = measuring.mean, measuring.linear
+    if mixture is not None:
+        mean[:] = mixture.weight_sum / mixture.weight_sum.sum()
+        linear[:] = 0.0
     for i in range(len(pairs)):
         pair = pairs[i]
         cost = mean_cost(pair, mixture, mean, i, steps, count)
@@ -145,14 +153,6 @@ def excess(kind, cost, prior, alpha, d):
         return above + (d - alpha) * (min(cost, prior) - min(best, prior))
     best = -np.sign(d) if alpha == 0.0 else min(max(prior - d / (2.0 * alpha), -1.0), 1.0)
     return (cost - best) * (alpha * (cost + best - 2.0 * prior) + d)
-
-
-@inlined
-def averaged(mixture):
-    """Return the average of w, and zeros to add Cᵀ(d - 2αĉ) to; both are empty on the box."""
-    if mixture is None:
-        return np.zeros(0), np.zeros(0)
-    return mixture.weight_sum / mixture.weight_sum.sum(), np.zeros(len(mixture.weight))
 
 
 @inlined

@@ -25,11 +25,11 @@ def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
     """
     n = len(pairs)
     for t in range(len(draws)):  # i and k
-        i = int(draws[t, ANCHOR] * n)
-        k = int(draws[t, TRIED] * n)
+        i = np.int64(draws[t, ANCHOR] * n)
+        k = np.int64(draws[t, TRIED] * n)
         samples[t, ANCHOR] = i
         samples[t, TRIED] = k
-        prefetch(expert, int(draws[t, EXPERT] * len(expert)))
+        prefetch(expert, np.int64(draws[t, EXPERT] * len(expert)))
         prefetch(pairs, k)
         prefetch(pairs, i)
         prefetch(tree, k // FAN)
@@ -38,11 +38,11 @@ def draw_ahead(pairs, states, slots, expert, tree, draws, samples):
         samples[t, EXPERT] = e
         prefetch(pairs, e)
         pair = pairs[samples[t, TRIED]]
-        prefetch(slots, pair.row + int(draws[t, TRIED_NEXT] * pair.row_length))
+        prefetch(slots, pair.row + np.int64(draws[t, TRIED_NEXT] * pair.row_length))
         prefetch(states, np.int64(pair.state))
     for t in range(len(draws)):  # s'_k
         pair = pairs[samples[t, EXPERT]]
-        prefetch(slots, pair.row + int(draws[t, EXPERT_NEXT] * pair.row_length))
+        prefetch(slots, pair.row + np.int64(draws[t, EXPERT_NEXT] * pair.row_length))
         prefetch(states, np.int64(pair.state))
         pair = pairs[samples[t, TRIED]]
         then = np.int64(alias_draw(slots, pair.row, pair.row_length, draws[t, TRIED_NEXT]))
@@ -83,7 +83,7 @@ def hint_ahead(pairs, states, slots, tree, levels, draws, samples, rest, columns
     # Its state, its alias table, and the next state s'.
     for t in range(len(draws)):
         pair = pairs[samples[t, visited]]
-        prefetch(slots, pair.row + int(draws[t, visited_next] * pair.row_length))
+        prefetch(slots, pair.row + np.int64(draws[t, visited_next] * pair.row_length))
         prefetch(states, np.int64(pair.state))
     for t in range(len(draws)):
         pair = pairs[samples[t, visited]]

@@ -15,8 +15,8 @@ to a pair is one 64-byte record, and draws are made ahead. Unlike there, the sum
 iterates *before* each step, which is what the theorem is about.
 
 **Beliefs.** `slopes` is None for the ℓ2 penalty. Otherwise it has μ_E + αᵢ and μ_E - αᵢ of each
-pair, with αᵢ = 0 where there is no penalty. `ends` is None for the box [-1, 1]. Both are known when
-the kernels are compiled.
+pair, with αᵢ = 0 where there is no penalty; which it is, is known when the kernels are compiled.
+`ends` has a row for each pair, or a single one for all of them.
 
 The kernels check nothing: they receive arrays that are already checked.
 """
@@ -27,12 +27,11 @@ import math
 
 import numpy as np
 
-from rlfd_gym._checks import FloatArray
 from rlfd_gym._compiled import compiled, inlined
 from rlfd_gym.solvers.smd.alias import SLOT, alias_draw
-from rlfd_gym.solvers.smd.intrinsics import FAN, prefetch
-from rlfd_gym.solvers.smd.kernels import BLOCK, HINT_FROM, NOT_FINITE, OK, Z_RANGE, update_mu, weight_of
-from rlfd_gym.solvers.smd.lazy import decay, decayed, drift, pulled, slide
+from rlfd_gym.solvers.smd.intrinsics import FAN, WEIGHT, prefetch, view
+from rlfd_gym.solvers.smd.kernels import BLOCK, NOT_FINITE, OK, Z_RANGE, update_mu
+from rlfd_gym.solvers.smd.lazy import decay, decayed, drift, pulled, slide, within
 from rlfd_gym.solvers.smd.prefetch import hint_ahead
 from rlfd_gym.solvers.smd.proximal_records import (
     FLUSHES,
@@ -51,30 +50,25 @@ from rlfd_gym.solvers.smd.tree import tree_draw, tree_rebuild, tree_set, tree_to
 HINTED = (VISITED, VISITED_NEXT, TRIED)  # the columns of draws that `hint_ahead` reads
 
 
-def memory_of_hints(n_pairs: int) -> FloatArray | None:
-    """Return the memory that `advance` needs to hint at records ahead; `None` where hints do not pay."""
-    return np.empty(BLOCK) if n_pairs >= HINT_FROM else None
-
-
 @compiled
 def advance(run, slot_buffer, draws, samples, rest):
     """Make len(draws) steps in place; `samples` receives the sampled indices.
 
     Without `rest` the code for hints is not even compiled. Returns a status code.
     """
-    pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
-    slots, tree, levels, clock = slot_buffer.view(SLOT), run.tree, run.levels, run.clock
+    pairs, states = view(run.pair_buffer, PAIR), view(run.state_buffer, STATE)
+    slots, tree, levels, clock = view(slot_buffer, SLOT), run.tree, run.levels, run.clock
     slopes, ends, step = run.slopes, run.ends, run.step
     z = tree_total(tree, levels)
-    now = int(clock[R_STEPS])
+    now = np.int64(clock[R_STEPS])
     inverse_z = clock[INVERSE_Z]
     for begin in range(0, len(draws), BLOCK):
-        end = min(begin + BLOCK, len(draws))
-        draw_ahead(pairs, states, slots, tree, draws[begin:end], samples[begin:end])
+        block = slice(begin, begin + BLOCK)
+        draw_ahead(pairs, states, slots, tree, draws[block], samples[block])
         if rest is not None:
-            hint_ahead(pairs, states, slots, tree, levels, draws[begin:end], samples[begin:end], rest, HINTED)
-        for t in range(begin, end):
-            k, next_k = samples[t, TRIED], samples[t, TRIED_NEXT]
+            hint_ahead(pairs, states, slots, tree, levels, draws[block], samples[block], rest, HINTED)
+        for t in range(begin, begin + len(draws[block])):
+            k, next_k = np.int64(samples[t, TRIED]), np.int64(samples[t, TRIED_NEXT])
             inverse_z += 1.0 / z
             # μ: the weight of k is computed first, though it is set last, because its exp and the
             # draw of j do not depend on each other and run side by side.
@@ -113,7 +107,7 @@ def stands(z, inverse_z, now, period):
 def tried_weight(pairs, states, tree, slopes, ends, step, now, inverse_z, k, next_k):
     """Make the μ part of a step, and return the new weight of pair k, to be set in the tree."""
     tried = pairs[k]
-    here, then = read_value(states, step, now, tried.state), read_value(states, step, now, next_k)
+    here, then = read_value(states, step, now, np.int64(tried.state)), read_value(states, step, now, next_k)
     slack = read_cost(pairs, slopes, ends, step, now, k) - step.scale * (here - step.discount * then)
     return update_mu(tried, tree[k // FAN, k % FAN], inverse_z, -step.eta_mu * slack)
 
@@ -121,9 +115,8 @@ def tried_weight(pairs, states, tree, slopes, ends, step, now, inverse_z, k, nex
 @inlined
 def interval(ends, i):
     """Return the ends of the interval of pair i."""
-    if ends is None:
-        return -1.0, 1.0
-    return ends[i, 0], ends[i, 1]
+    row = i if i < len(ends) else 0
+    return ends[row, 0], ends[row, 1]
 
 
 @inlined
@@ -141,7 +134,7 @@ def read_cost(pairs, slopes, ends, step, now, i):
 def read_value(states, step, now, s):
     """Return the value of state s as it is now."""
     state = states[s]
-    return min(max(state.x + (now - state.since) * (step.eta_value * state.flow), -1.0), 1.0)
+    return within(state.x + (now - state.since) * (step.eta_value * state.flow), -1.0, 1.0)
 
 
 @inlined
@@ -173,7 +166,7 @@ def update_cost(pairs, slopes, ends, step, now, j):
         moved -= (moved - pair.anchor) * step.powers.moved[1]
     else:
         moved = pulled(moved, step.eta * slopes[j, 0], step.eta * slopes[j, 1], pair.anchor)
-    pair.x = min(max(moved, low), high)
+    pair.x = within(moved, low, high)
     pair.x_sum += total
     pair.since = np.uint32(now + 1)
 
@@ -185,8 +178,8 @@ def update_value(states, step, now, here, then):
     _drift_value(states, step, now, then)
     states[here].x -= step.eta_value * step.scale
     states[then].x += step.eta_value * step.scale * step.discount
-    states[here].x = min(max(states[here].x, -1.0), 1.0)
-    states[then].x = min(max(states[then].x, -1.0), 1.0)
+    states[here].x = within(states[here].x, -1.0, 1.0)
+    states[then].x = within(states[then].x, -1.0, 1.0)
 
 
 @inlined
@@ -206,34 +199,23 @@ def flush(run):
 
     Returns the new Z.
     """
-    pairs, states = run.pair_buffer.view(PAIR), run.state_buffer.view(STATE)
+    pairs, states = view(run.pair_buffer, PAIR), view(run.state_buffer, STATE)
     tree, levels, clock, step, slopes, ends = run.tree, run.levels, run.clock, run.step, run.slopes, run.ends
-    now = int(clock[R_STEPS])
+    now = np.int64(clock[R_STEPS])
     inverse_z = clock[INVERSE_Z]
-    weights = tree.reshape(tree.size)
+    weights = view(tree, WEIGHT)
     for s in range(len(states)):
-        state = states[s]
-        value, total = value_path(state, step, now)
-        state.x = min(max(value, -1.0), 1.0)
-        state.x_sum += total - value  # the iterate of this step is not among the sum's yet
-        state.since = 0
+        settle_value(states[s], step, now)
     # log Z, or where Z is out of range the largest logarithm, is subtracted from all of them.
     z = tree_total(tree, levels)
     largest = -np.inf
     for i in range(len(pairs)):
-        largest = max(largest, pairs[i].log_weight)
+        largest = within(largest, pairs[i].log_weight, np.inf)
     shift = math.log(z) if 1.0 / Z_RANGE < z < Z_RANGE else largest
     for i in range(len(pairs)):
-        pair = pairs[i]
-        value, total = cost_path(pairs, slopes, ends, step, now, i)
-        low, high = interval(ends, i)
-        pair.x = min(max(value, low), high)
-        pair.x_sum += total - value
-        pair.since = np.uint32(0)
-        pair.mu_sum += weights[i] * (inverse_z - pair.clock)
-        pair.clock = 0.0
-        pair.log_weight -= shift
-        weights[i] = weight_of(pair.log_weight)
+        settle_cost(pairs, slopes, ends, step, now, i)
+        weights[i] = update_mu(pairs[i], weights[i], inverse_z, -shift)
+        pairs[i].clock = 0.0
     tree_rebuild(tree, levels)
     clock[R_STEPS] = 0.0
     clock[INVERSE_Z] = 0.0
@@ -241,18 +223,38 @@ def flush(run):
     return tree_total(tree, levels)
 
 
-@compiled
+@inlined
+def settle_value(state, step, now):
+    """Bring a value up to date; the iterate of this step is not among the sum's yet."""
+    value, total = value_path(state, step, now)
+    state.x = within(value, -1.0, 1.0)
+    state.x_sum += total - value
+    state.since = 0
+
+
+@inlined
+def settle_cost(pairs, slopes, ends, step, now, i):
+    """Bring the cost of pair i up to date, as `settle_value` does."""
+    pair = pairs[i]
+    value, total = cost_path(pairs, slopes, ends, step, now, i)
+    low, high = interval(ends, i)
+    pair.x = within(value, low, high)
+    pair.x_sum += total - value
+    pair.since = np.uint32(0)
+
+
+@inlined
 def draw_ahead(pairs, states, slots, tree, draws, samples):
     """Draw k and s'_k of a block of steps; each pass prefetches what the next one reads."""
     n = len(pairs)
     for t in range(len(draws)):
-        k = int(draws[t, TRIED] * n)
+        k = np.int64(draws[t, TRIED] * n)
         samples[t, TRIED] = k
         prefetch(pairs, k)
         prefetch(tree, k // FAN)
     for t in range(len(draws)):
         pair = pairs[samples[t, TRIED]]
-        prefetch(slots, np.int64(pair.row) + int(draws[t, TRIED_NEXT] * pair.row_length))
+        prefetch(slots, np.int64(pair.row) + np.int64(draws[t, TRIED_NEXT] * pair.row_length))
         prefetch(states, np.int64(pair.state))
     for t in range(len(draws)):
         pair = pairs[samples[t, TRIED]]

@@ -63,8 +63,8 @@ class ProximalRun(NamedTuple):
     levels: IntArray  # the first node of each level
     clock: FloatArray  # steps and A since the last flush; flushes and steps so far
     step: Step
+    ends: FloatArray  # (n, 2), the interval of each pair's cost; or (1, 2), that of all
     slopes: FloatArray | None = None  # (n, 2); None for the ℓ2 penalty
-    ends: FloatArray | None = None  # (n, 2), the interval of each pair's cost; None for [-1, 1]
 
     @property
     def pairs(self) -> np.ndarray[Any, Any]:
@@ -97,7 +97,7 @@ class ProximalRun(NamedTuple):
     def copy(self) -> ProximalRun:
         """Return a copy that can be continued without changing the original."""
         pairs, states, tree = (aligned_copy(array) for array in (self.pair_buffer, self.state_buffer, self.tree))
-        return ProximalRun(pairs, states, tree, self.levels, self.clock.copy(), self.step, self.slopes, self.ends)
+        return ProximalRun(pairs, states, tree, self.levels, self.clock.copy(), self.step, self.ends, self.slopes)
 
     def with_step(self, step: Step) -> ProximalRun:
         """Return a copy that continues with other step sizes; the same ones change nothing."""
@@ -141,7 +141,7 @@ def start(problem: Problem, point: Point, step: Step, expert: FloatArray, flow: 
         pairs["anchor"] = belief.prior
         weight = getattr(belief, "pair_alpha", 0.0) if problem.regulariser == "l1" else 0.0
         slopes = np.column_stack([expert + weight, expert - weight])
-    ends = np.column_stack([belief.low, belief.high]) if isinstance(belief, Intervals) else None
+    ends = np.column_stack([belief.low, belief.high]) if isinstance(belief, Intervals) else np.array([[-1.0, 1.0]])
     # The iterate, with all sums empty.
     pairs["x"], states["x"], states["flow"] = point.x, point.value, flow
     for records in (pairs, states):
@@ -152,7 +152,7 @@ def start(problem: Problem, point: Point, step: Step, expert: FloatArray, flow: 
     levels, size = tree_shape(problem.n_pairs)
     tree = aligned(size * FAN, np.dtype("f8")).reshape(size, FAN)
     tree[:] = 0.0
-    run = ProximalRun(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(4), step, slopes, ends)
+    run = ProximalRun(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(4), step, ends, slopes)
     flush(run)
     run.clock[FLUSHES] = 0
     return run
@@ -169,6 +169,8 @@ def _settled(run: ProximalRun) -> tuple[Point, Point]:
     last = Point(pairs["x"].copy(), states["x"].copy(), weights)
     if count == 0:
         return last, last
-    low, high = (-1.0, 1.0) if run.ends is None else (run.ends[:, 0], run.ends[:, 1])
-    cost, value = np.clip(pairs["x_sum"] / count, low, high), np.clip(states["x_sum"] / count, -1.0, 1.0)
+    cost, value = (
+        np.clip(pairs["x_sum"] / count, run.ends[:, 0], run.ends[:, 1]),
+        np.clip(states["x_sum"] / count, -1.0, 1.0),
+    )
     return Point(cost, value, pairs["mu_sum"] / pairs["mu_sum"].sum()), last

@@ -181,14 +181,18 @@ def _kernel(problem: RLfDProblem, plan: Plan) -> tuple[Callable[[Any, FloatArray
 
     n_draws = proximal_records.DRAWS if plan.proximal else records.DRAWS
     samples = np.empty((CHUNK, n_draws), np.int32)
+    rest = kernels.memory_of_hints(problem.n_pairs)
     if plan.proximal:
-        slots, rest = records.slots_of(problem), proximal.memory_of_hints(problem.n_pairs)
+        slots = records.slots_of(problem)
         return lambda run, draws, rows: proximal.advance(run, slots, draws, samples, rest), n_draws
     tables, step = records.tables_of(problem), records.constants_of(problem, plan.etas)
     if not plan.measures:
-        return lambda run, draws, rows: kernels.advance(run, tables, step, draws, samples), n_draws
+        return lambda run, draws, rows: kernels.advance(run, tables, step, draws, samples, rest), n_draws
     every = measure.measuring_of(problem, plan.record_every)
-    return lambda run, draws, rows: measure.advance_and_measure(run, tables, step, draws, samples, every, rows), n_draws
+    return (
+        lambda run, draws, rows: measure.advance_and_measure(run, tables, step, draws, samples, rest, every, rows),
+        n_draws,
+    )
 
 
 def _record(problem: RLfDProblem, plan: Plan, checkpoint: Checkpoint, before: int, rows: FloatArray) -> None:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from plain_smd import plain_smd
-from reference import advance, begin, replay
+from reference import advance, begin, kernel, replay
 from scipy import stats
 from strategies import make_problem, random_point
 
@@ -120,10 +120,10 @@ def test_steps_made_in_chunks_are_those_made_at_once():
     draws = np.random.default_rng(0).random((30_000, records.DRAWS))
     samples = np.empty((30_000, records.DRAWS), np.int32)
     whole, tables, _ = begin(problem)
-    kernels.advance(whole, tables, step, draws, samples)
+    kernels.advance(whole, tables, step, draws, samples, None)
     parts, tables, _ = begin(problem)
     for part in np.array_split(draws, 37):
-        kernels.advance(parts, tables, step, part, samples)
+        kernels.advance(parts, tables, step, part, samples, None)
         records.average_of(parts)  # reading changes nothing
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -147,8 +147,8 @@ def test_a_vanished_weight_can_come_back():
     for _ in range(2):  # once to make the tree agree, once to make the others sum to 1
         kernels.flush(run.pairs, run.states, run.tree, run.levels, run.clock)
     assert records.iterate_of(run).occupancy[1] == 0
-    weight = kernels.update_mu(run.pairs[1], 0.0, 0.0, -run.pairs["log_weight"][1])
-    assert tree_set(run.tree, run.levels, 1, weight) == pytest.approx(2.0)
+    weight = kernel(kernels.update_mu)(run.pairs[1], 0.0, 0.0, -run.pairs["log_weight"][1])
+    assert kernel(tree_set)(run.tree, run.levels, 1, weight) == pytest.approx(2.0)
     assert records.iterate_of(run).occupancy[1] == pytest.approx(0.5)
 
 
@@ -158,7 +158,7 @@ def test_steps_that_are_not_finite_are_reported():
     draws = np.random.default_rng(0).random((2000, records.DRAWS))
     samples = np.empty((2000, records.DRAWS), np.int32)
     step = records.constants_of(problem, (1e-2, np.nan))
-    assert kernels.advance(run, tables, step, draws, samples) == kernels.NOT_FINITE
+    assert kernels.advance(run, tables, step, draws, samples, None) == kernels.NOT_FINITE
 
 
 def test_the_compiled_runs_agree_with_the_plain_loop_in_distribution():
@@ -190,10 +190,10 @@ def test_the_sampled_step_of_the_cost_is_its_gradient_on_average_and_its_second_
     cost[0] = np.clip(problem.prior[0], -0.9, 0.9)  # at the kink of "l1"
     run, _, _ = begin(problem, Point(cost, value, mu))
     step = records.constants_of(problem, (eta, eta))
-    mean, second = np.zeros(n), 0.0
+    mean, second, update_cost = np.zeros(n), 0.0, kernel(kernels.update_cost)
     for i, j, e in itertools.product(range(n), repeat=3):
         run.pairs["x"] = cost
-        kernels.update_cost(run.pairs, None, None, 0.0, step, i, j, e)
+        update_cost(run.pairs, None, None, 0.0, step, i, j, e)
         g = -(run.pairs["x"] - cost) / eta
         chance = mu[j] * problem.expert[e] / n
         mean += chance * g

@@ -22,15 +22,15 @@ def measured(problem, point, etas, n_steps):
     samples, rows = np.empty((n_steps, records.DRAWS), np.int32), np.empty((10, measure.COLUMNS))
     run, tables, _ = begin(problem, point)
     looks = measure.measuring_of(problem, EVERY)
-    assert measure.advance_and_measure(run, tables, step, draws, samples, looks, rows) == kernels.OK
+    assert measure.advance_and_measure(run, tables, step, draws, samples, None, looks, rows) == kernels.OK
     assert run.steps == n_steps
     again, _, _ = begin(problem, point)
     averages = []
     for row in range(n_steps // EVERY):
         first, last = EVERY * row, EVERY * (row + 1)
-        kernels.advance(again, tables, step, draws[first : last - 1], samples)
+        kernels.advance(again, tables, step, draws[first : last - 1], samples, None)
         before = records.average_of(again)
-        kernels.advance(again, tables, step, draws[last - 1 : last], samples)
+        kernels.advance(again, tables, step, draws[last - 1 : last], samples, None)
         averages.append((before, records.average_of(again)))
     return rows[: len(averages)], averages
 

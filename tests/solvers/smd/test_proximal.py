@@ -83,7 +83,7 @@ def begun(problem, etas, seed=0):
 def advanced(problem, run, n_steps, seed=1):
     """The samples of steps that are made in uneven parts."""
     draws, slots = np.random.default_rng(seed).random((n_steps, proximal_records.DRAWS)), records.slots_of(problem)
-    parts, rest = [], proximal.memory_of_hints(problem.n_pairs)
+    parts, rest = [], kernels.memory_of_hints(problem.n_pairs)
     for part in np.array_split(draws, 3):
         parts.append(np.empty(part.shape, np.int32))
         assert proximal.advance(run, slots, part, parts[-1], rest) == kernels.OK
@@ -116,7 +116,7 @@ def test_hints_at_what_is_read_next_change_nothing(monkeypatch):
     problem = make_problem(0)
     (plain, _), (hinted, _) = (begun(problem, (0.05, 0.01, 0.01)) for _ in range(2))
     samples = advanced(problem, plain, 1000)
-    monkeypatch.setattr(proximal, "HINT_FROM", 1)
+    monkeypatch.setattr(kernels, "HINT_FROM", 1)
     np.testing.assert_array_equal(advanced(problem, hinted, 1000), samples)
     np.testing.assert_array_equal(hinted.average().occupancy, plain.average().occupancy)
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from reference import advance, begin, replay
+from reference import advance, begin, kernel, replay
 from strategies import hull_of, hull_point, make_problem
 
 from rlfd_gym.solvers.smd import kernels, records
@@ -40,11 +40,11 @@ def test_the_sampled_step_of_the_mixture_is_its_gradient_on_average_and_its_seco
     run, _, point = begin(hull, hull_point(hull, 1))
     n, eta = hull.n_pairs, 1e-3
     step = records.constants_of(hull, (eta, eta, eta))
-    mean, second = np.zeros(3), 0.0
+    mean, second, update_cost = np.zeros(3), 0.0, kernel(kernels.update_cost)
     for i, j, e in itertools.product(range(n), repeat=3):
         probability = point.occupancy[j] * hull.expert[e] / n
         fresh = run.mixture._replace(log_weight=np.log(point.x), weight=point.x.copy())
-        kernels.update_cost(run.pairs, fresh, None, 0.0, step, i, j, e)
+        update_cost(run.pairs, fresh, None, 0.0, step, i, j, e)
         g = -(fresh.log_weight - np.log(point.x)) / eta
         mean += probability * (g - g.mean())  # constants do not matter
         second += probability * (np.ptp(g) / 2) ** 2
