@@ -26,6 +26,7 @@ Every method takes the lowest of the actions whose value is within the tolerance
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -152,24 +153,30 @@ def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
         pairs = np.where(better, _first_within(mdp, q, best), pairs)
 
 
-def value_iteration(mdp: TabularMDP, cost: FloatArray, tolerance: float) -> FloatArray:
-    """Return V* to within `tolerance`."""
-    return _middle(mdp, _iterated(mdp, cost, tolerance))
+def value_iteration(
+    mdp: TabularMDP,
+    cost: FloatArray,
+    tolerance: float,
+    start: FloatArray | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[FloatArray, IntArray]:
+    """Return V* to within `tolerance`, and the pairs that a policy takes.
 
-
-def _iterated(mdp: TabularMDP, cost: FloatArray, tolerance: float | None = None) -> Iterate:
-    """Return the end of value iteration, near enough to V* for `tolerance`.
-
-    The default meets the promised accuracy, and settles ties.
+    It begins at a value `start`, and ends early once `stop` returns True.
     """
+    gain, rounding = mdp.discount / (1 - mdp.discount), _rounding(mdp, cost, cost)
+    span = max(2 * tolerance / gain, 2 * rounding)
+    at = iterate(mdp, cost, Goal(span, span, _tie_tolerance(mdp, cost)), start, stop)
+    return _middle(mdp, at), at.pairs
+
+
+def _iterated(mdp: TabularMDP, cost: FloatArray) -> Iterate:
+    """Return the end of value iteration with the promised accuracy, and with ties settled."""
     gain, tie = mdp.discount / (1 - mdp.discount), _tie_tolerance(mdp, cost)
     rounding = _rounding(mdp, cost, cost)
     fine = max(tie / 4 / gain, 2 * rounding)
-    if tolerance is None:
-        promised = VALUE_TOLERANCE * max(1.0, float(np.abs(cost).max()))
-        return iterate(mdp, cost, Goal(max(1.8 * promised / gain - 4 * rounding / mdp.discount, fine), fine, tie))
-    span = max(2 * tolerance / gain, 2 * rounding)
-    return iterate(mdp, cost, Goal(span, span, tie))
+    promised = VALUE_TOLERANCE * max(1.0, float(np.abs(cost).max()))
+    return iterate(mdp, cost, Goal(max(1.8 * promised / gain - 4 * rounding / mdp.discount, fine), fine, tie))
 
 
 def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ Once nothing changes in the policy, it is evaluated to the accuracy that is aske
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +78,20 @@ class Iterate:
         return self.high - self.low
 
 
-def iterate(mdp: TabularMDP, cost: FloatArray, goal: Goal) -> Iterate:
-    """Return a value that meets the goal, or the last one if rounding does not let it."""
+def iterate(
+    mdp: TabularMDP,
+    cost: FloatArray,
+    goal: Goal,
+    start: FloatArray | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterate:
+    """Return a value that meets the goal, or the last one if rounding or `stop` does not let it.
+
+    It begins at a value `start`, or at the least cost of each state. `stop` is asked in every round.
+    """
     gain, share = mdp.discount / (1 - mdp.discount), mdp.n_states / mdp.n_pairs
-    at = Iterate(mdp.min_by_state(cost), np.empty(mdp.n_states), mdp.state_starts[:-1].copy())
+    u = mdp.min_by_state(cost) if start is None else start.copy()
+    at = Iterate(u, np.empty(mdp.n_states), mdp.state_starts[:-1].copy())
     solving = stuck = False
     begun = least = np.inf
     stalled, work = 0, 0.0
@@ -89,9 +100,10 @@ def iterate(mdp: TabularMDP, cost: FloatArray, goal: Goal) -> Iterate:
         tables.bellman(at)
         stalled = 0 if at.span < 0.999 * least else stalled + 1
         least = min(least, at.span)
-        if at.span <= goal.span or stalled > PATIENCE:
+        given_up = stalled > PATIENCE or stop()
+        if at.span <= goal.span or given_up:
             settled, margin = tables.settled(at, goal.slack)
-            if at.span <= goal.fine or margin > gain * at.span or stalled > PATIENCE:
+            if at.span <= goal.fine or margin > gain * at.span or given_up:
                 at.pairs = settled
                 return at
         # Sweeps are given up once they will take long, and solves if they do not help.

@@ -5,12 +5,15 @@ The transition matrix P is passed as the three arrays of its CSR format.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from rlfd_gym._compiled import cached
+from rlfd_gym._checks import FloatArray
+from rlfd_gym._compiled import compiled, inlined
 
 
-@cached()
+@compiled
 def prox(z, anchor, expert, prior, low, high, curvature, tau, raw, occupancy, slopes):
     """Compute every pair's prox step, before and after clipping at 0, and its derivative in z."""
     for i in range(z.size):
@@ -19,7 +22,7 @@ def prox(z, anchor, expert, prior, low, high, curvature, tau, raw, occupancy, sl
         slopes[i] = slope if raw[i] > 0.0 else 0.0
 
 
-@cached(inline="always")
+@inlined
 def _prox_one(z, anchor, expert, prior, low, high, curvature, tau):
     """Return the prox step m of one pair and its slope.
 
@@ -34,7 +37,7 @@ def _prox_one(z, anchor, expert, prior, low, high, curvature, tau):
     return m, curvature * tau / (curvature + tau)
 
 
-@cached()
+@compiled
 def line_search(z, dz, gain, anchor, expert, prior, low_end, high_end, curvature, tau):
     """Return a step length at which the directional derivative has fallen to a tenth.
 
@@ -65,7 +68,7 @@ def line_search(z, dz, gain, anchor, expert, prior, low_end, high_end, curvature
     return length
 
 
-@cached()
+@compiled
 def wake_idle_states(state_starts, raw, slopes, nominal):
     """Give each state without active pairs a slope at its most nearly active one.
 
@@ -81,7 +84,7 @@ def wake_idle_states(state_starts, raw, slopes, nominal):
             slopes[best] = nominal
 
 
-@cached()
+@compiled
 def blend(old, new, expert, prior, low_end, high_end, curvature):
     """Return how far to go from one occupancy to another for the best lower bound.
 
@@ -108,50 +111,16 @@ def blend(old, new, expert, prior, low_end, high_end, curvature):
     return low
 
 
-@cached()
-def greedy(data, indices, indptr, state_starts, stage, discount, value, improved, pairs):
-    """Set improved = L value, L the Bellman operator, and `pairs` to each state's first best pair.
-
-    Returns the least and the largest entry of L value - value.
-    """
-    low, high = np.inf, -np.inf
-    for s in range(value.size):
-        least = np.inf
-        for i in range(state_starts[s], state_starts[s + 1]):
-            ahead = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                ahead += data[k] * value[indices[k]]
-            ahead = stage[i] + discount * ahead
-            if ahead < least:
-                least = ahead
-                pairs[s] = i
-        improved[s] = least
-        low = min(low, least - value[s])
-        high = max(high, least - value[s])
-    return low, high
+def normal_diagonal(*matrix: Any) -> FloatArray:
+    """Return the diagonal of T D Tᵀ, of a matrix that is given as P, γ and D are elsewhere here."""
+    diagonal = np.zeros(matrix[3].size - 1)
+    _add_diagonal(*matrix, diagonal)
+    return diagonal
 
 
-@cached()
-def relax(data, indices, indptr, state_starts, stage, discount, value, n_sweeps):
-    """Set value(s) ← (L value)(s) in place, n_sweeps times through the states and back."""
-    n = value.size
-    for step in range(2 * n * n_sweeps):
-        s = step % (2 * n)
-        if s >= n:
-            s = 2 * n - 1 - s
-        least = np.inf
-        for i in range(state_starts[s], state_starts[s + 1]):
-            ahead = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                ahead += data[k] * value[indices[k]]
-            least = min(least, stage[i] + discount * ahead)
-        value[s] = least
-
-
-@cached()
-def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
-    """Return the diagonal of T D Tᵀ."""
-    diagonal = np.zeros(state_starts.size - 1)
+@compiled
+def _add_diagonal(data, indices, indptr, state_starts, discount, weights, diagonal):
+    """Add the diagonal of T D Tᵀ to a vector."""
     scale = 1.0 / (1.0 - discount) ** 2
     for s in range(diagonal.size):
         for i in range(state_starts[s], state_starts[s + 1]):
@@ -162,13 +131,16 @@ def normal_diagonal(data, indices, indptr, state_starts, discount, weights):
                 else:
                     diagonal[indices[k]] += weight * (discount * data[k]) ** 2
             diagonal[s] += weight * own * own
-    return diagonal
 
 
-@cached()
-def weigh(data, indices, indptr, back_data, back_indices, back_indptr, row_indices, row_indptr, weights, ridge):
-    """Return the entries of T D Tᵀ + diag r, where `row_indices` and `row_indptr` say, of T and Tᵀ in CSR format."""
-    entries, row = np.empty(row_indices.size), np.zeros(row_indptr.size - 1)
+@compiled
+def weigh(
+    data, indices, indptr, back_data, back_indices, back_indptr, row_indices, row_indptr, weights, ridge, row, entries
+):
+    """Set the entries of T D Tᵀ + diag r, where `row_indices` and `row_indptr` say, of T and Tᵀ in CSR format.
+
+    `row` is memory for a row, which is zero before and after.
+    """
     for s in range(row.size):
         row[s] = ridge[s]
         for k in range(indptr[s], indptr[s + 1]):
@@ -179,10 +151,9 @@ def weigh(data, indices, indptr, back_data, back_indices, back_indptr, row_indic
         for k in range(row_indptr[s], row_indptr[s + 1]):
             entries[k] = row[row_indices[k]]
             row[row_indices[k]] = 0.0
-    return entries
 
 
-@cached()
+@compiled
 def _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, out):
     """out = (T D Tᵀ + diag r - share r rᵀ) x, in one pass over the pairs with weight."""
     common = 0.0
@@ -205,29 +176,25 @@ def _normal_product(data, indices, indptr, state_starts, discount, weights, ridg
                     out[indices[k]] -= data[k] * total
 
 
-@cached()
-def begin(data, indices, indptr, state_starts, discount, weights, ridge, share, rhs, x):
-    """Begin conjugate gradients for (T D Tᵀ + diag r - share r rᵀ) x = rhs at the given x.
+def begin(*system: Any) -> tuple[FloatArray, ...]:
+    """Begin conjugate gradients for (T D Tᵀ + diag r - share r rᵀ) x = b at the given x.
 
-    The method uses a Jacobi preconditioner. `share` is 1/Σr, or 0 to leave the last term out.
-    Returns what `advance` needs: the preconditioner, the residual r of x, the first direction p,
-    memory for a product, and the sizes (<r, z>, ‖r‖₁), where z is the preconditioned residual.
+    The system is given as `advance` takes it, with b and x last; `share` is 1/Σr, or 0 to leave the
+    last term out. Returns what `advance` needs: the Jacobi preconditioner, the residual r of x, the
+    first direction p, memory for a product, and the sizes (<r, z>, ‖r‖₁), where z is the
+    preconditioned residual.
     """
-    n = rhs.size
-    diagonal = normal_diagonal(data, indices, indptr, state_starts, discount, weights)
-    r, p, ap, sizes = rhs.copy(), np.empty(n), np.empty(n), np.zeros(2)
-    if np.any(x != 0.0):
-        _normal_product(data, indices, indptr, state_starts, discount, weights, ridge, share, x, ap)
+    *matrix, rhs, x = system
+    diagonal = np.maximum(normal_diagonal(*matrix[:6]) + matrix[6], 1e-300)
+    r, ap = rhs.copy(), np.empty_like(rhs)
+    if x.any():
+        _normal_product(*matrix, x, ap)
         r -= ap
-    for s in range(n):
-        diagonal[s] = max(diagonal[s] + ridge[s], 1e-300)
-        p[s] = r[s] / diagonal[s]
-        sizes[0] += r[s] * p[s]
-        sizes[1] += abs(r[s])
-    return diagonal, r, p, ap, sizes
+    p = r / diagonal
+    return diagonal, r, p, ap, np.array([np.einsum("i,i->", r, p), np.abs(r).sum()])
 
 
-@cached()
+@compiled
 def advance(
     data, indices, indptr, state_starts, discount, weights, ridge, share, x, goal, limit, diagonal, r, p, ap, sizes
 ):

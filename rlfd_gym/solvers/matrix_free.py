@@ -104,7 +104,9 @@ def newton(
     tau = max(10 * a, float(np.sqrt(np.mean(expert**2))))
     damping, products, steps_at_tau = 1e-3, 0, 0
 
-    u = value_iteration(mdp, inner_prior, first_accuracy(problem)) if start is None else start
+    u = start
+    if u is None:
+        u, _ = value_iteration(mdp, inner_prior, first_accuracy(problem), stop=best.out_of_time)
     z = cost_of_value(mdp, u)
 
     def respond() -> tuple[FloatArray, float]:

@@ -156,10 +156,11 @@ class NormalEquations:
         from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
 
         flow, back, pattern = self.flow, self.flow_back, self.pattern
-        entries = _newton.weigh(
+        entries = np.empty(pattern.nnz)
+        _newton.weigh(
             *(flow.data, flow.indices, flow.indptr),
             *(back.data, back.indices, back.indptr),
-            *(pattern.indices, pattern.indptr, self.weights, self.ridge),
+            *(pattern.indices, pattern.indptr, self.weights, self.ridge, np.zeros(flow.shape[0]), entries),
         )
         return sp.csr_matrix((entries, pattern.indices, pattern.indptr), shape=pattern.shape)
 

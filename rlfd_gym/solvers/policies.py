@@ -16,17 +16,16 @@ thousands are mixed where it is small: there the method soon gives up, because t
 slowly, and leaves its point to the other methods. No system with Tγ D Tγᵀ is solved, whose
 condition is about 1/(1-γ)². Policies are evaluated instead, whose systems have the root of that.
 
-**Planning** is policy iteration that evaluates each policy only roughly, begins at the value for
-the cost before, and ends when MacQueen's bounds (see `rlfd_gym.mdp.forward`) are close enough. In
-between, Gauss-Seidel sweeps of the Bellman operator carry improvements along paths.
+Planning begins at the value for the cost before, see `rlfd_gym.mdp.iteration`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rlfd_gym._checks import FloatArray, IntArray
-from rlfd_gym.mdp.occupancy import cost_of_value, occupancy_of, solve_discounted
+from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.forward import value_iteration
+from rlfd_gym.mdp.occupancy import cost_of_value, occupancy_of
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, floor_of
 
@@ -37,9 +36,6 @@ MAX_POLICIES = 100
 CORRECTIONS = 5  # Newton steps for the best mixture
 UNUSED = 1e-7  # the weight of a policy that is left out of the mixture
 BLOCK = 100_000  # pairs whose products are summed at a time
-ROUGH = 1e-2  # the accuracy of a policy's value while planning
-SWEEPS = 4  # through the states and back, between two policies
-MAX_IMPROVEMENTS = 100  # of a policy while planning: usually a tenth is needed
 
 
 def first_accuracy(problem: RLfDProblem) -> float:
@@ -88,7 +84,7 @@ class Policies:
         """Plan for the best answer to the mixture, to within `tolerance`, and add the policy."""
         best, problem = self.best, self.best.problem
         mdp = problem.mdp
-        self.value, policy = plan(best, self.cost, self.value, tolerance)
+        self.value, policy = value_iteration(mdp, self.cost, tolerance, self.value, best.out_of_time)
         self.first = self.value if self.first is None else self.first
         # The cost that was planned for, and the best one for its value.
         for cost in (self.cost, np.maximum(cost_of_value(mdp, self.value), floor_of(problem))):
@@ -105,33 +101,6 @@ class Policies:
         self.mixture.add(occupancy)
         self.cost = self.best.problem.best_cost(self.mixture.mean)
         self.best.offer(self.cost, self.value, self.mixture.mean)
-
-
-def plan(best: Incumbent, cost: FloatArray, value: FloatArray, tolerance: float) -> tuple[FloatArray, IntArray]:
-    """Return the optimal value of a cost to within `tolerance`, and the pairs that a policy takes.
-
-    Begins at a value, and ends early at the deadline of `best`.
-    """
-    from rlfd_gym.solvers import _newton  # compiled: loaded only for problems that need it
-
-    mdp = best.problem.mdp
-    p, discount = mdp.transitions, mdp.discount
-    stage, gain = (1 - discount) * cost, discount / (1 - discount)
-    improved, pairs = np.empty(mdp.n_states), np.empty(mdp.n_states, dtype=np.int64)
-    for turn in range(MAX_IMPROVEMENTS):
-        low, high = _newton.greedy(
-            p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, value, improved, pairs
-        )
-        if gain * (high - low) <= tolerance or best.out_of_time():
-            break
-        if turn % 2 == 0:
-            value = improved.copy()
-            _newton.relax(p.data, p.indices, p.indptr, mdp.state_starts, stage, discount, value, SWEEPS)
-        else:
-            chain = p[pairs]
-            residual = stage[pairs] - value + discount * (chain @ value)
-            value = value + solve_discounted(chain, residual, discount, norm=np.inf, tolerance=ROUGH)
-    return improved + gain * (low + high) / 2, pairs
 
 
 class _Mixture:

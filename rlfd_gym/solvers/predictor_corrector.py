@@ -37,9 +37,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.forward import value_iteration
 from rlfd_gym.mdp.occupancy import cost_of_value
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of, floor_of, repaired
-from rlfd_gym.solvers.policies import plan
 
 MAX_STEPS = 100  # usually half of them are not needed
 PREDICTED, CORRECTED = 0.5, 0.2  # the accuracy of a predictor and a corrector, as shares of the complementarity
@@ -190,7 +190,8 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
             best.offer(cost, value, repaired(problem, mu, max(1e-3 * best.gap, 0.02 * goal, 1e-14)))
             if not best.keeps(promise):
                 accuracy = max(1e-3 * best.gap, 0.1 * goal)
-                value, _ = plan(best, np.clip(cost, *ends_of(problem)), point.value, accuracy)
+                aim = np.clip(cost, *ends_of(problem))
+                value, _ = value_iteration(mdp, aim, accuracy, point.value, best.out_of_time)
                 best.offer(np.maximum(cost_of_value(mdp, value), floor), value, mu)
             if best.keeps(promise):
                 break

@@ -120,11 +120,25 @@ def test_the_answer_does_not_depend_on_the_number_of_threads(kind, monkeypatch):
 
 
 @given(mdp=mdps(), seed=seeds)
-def test_a_rough_value_is_as_exact_as_asked(mdp, seed):
-    cost = random_cost(mdp, seed)
-    exact = mdp.optimal(cost, method="policy-iteration").value
-    for tolerance in (1e-2, 1e-6):
-        assert np.abs(value_iteration(mdp, cost, tolerance) - exact).max() <= 1.01 * tolerance
+def test_a_rough_value_and_its_policy_are_as_good_as_asked_from_any_start(mdp, seed):
+    cost, anywhere = random_cost(mdp, seed), np.random.default_rng(seed).uniform(-1, 1, mdp.n_states)
+    plan = mdp.optimal(cost, method="policy-iteration")
+    for tolerance, start in ((1e-2, None), (1e-6, None), (1e-6, plan.value), (1e-6, anywhere)):
+        value, pairs = value_iteration(mdp, cost, tolerance, start)
+        assert np.abs(value - plan.value).max() <= 1.01 * tolerance
+        taken = np.zeros(mdp.n_pairs)
+        taken[pairs] = 1.0
+        np.testing.assert_array_equal(mdp.pair_states[pairs], np.arange(mdp.n_states))
+        assert mdp.occupancy_of(taken) @ cost <= plan.expected_cost + 2.1 * tolerance
+
+
+def test_value_iteration_ends_when_it_is_stopped_and_keeps_its_start():
+    mdp, cost, _ = world("chain", 100, 0.999)
+    start, asked = np.zeros(mdp.n_states), []
+    rough, _ = value_iteration(mdp, cost, 1e-9, start, lambda: bool(asked.append(0)) or len(asked) == 2)
+    assert len(asked) == 2
+    assert not start.any()
+    assert np.abs(rough - mdp.optimal(cost).value).max() > 1e-9
 
 
 def test_large_costs_are_solved_relative_to_their_size():
