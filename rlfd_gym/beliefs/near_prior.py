@@ -55,7 +55,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs.belief import BOUNDS, FEASIBILITY, Belief, checked_scale, in_box, in_learning_units
 from rlfd_gym.experts.scale import CostScale
-from rlfd_gym.mdp.pairs import Pairs
+from rlfd_gym.mdp.pairs import Pairs, dot
 
 DEFAULT_ALPHA = 0.01
 """α where a prior is given without one, chosen by a study (docs/choosing_alpha.md). Only for "l2"."""
@@ -168,7 +168,7 @@ class NearPrior(Belief):
     def penalty(self, x: FloatArray) -> float:
         """Return α‖c - ĉ‖² or Σᵢ αᵢ|cᵢ - ĉᵢ|."""
         if self.norm == "l1":
-            return float(self.pair_alpha @ np.abs(x - self.prior))
+            return dot(self.pair_alpha, np.abs(x - self.prior))
         return float(self.alpha * np.sum((x - self.prior) ** 2))
 
     def radius(self, x: FloatArray) -> float:

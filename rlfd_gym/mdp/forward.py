@@ -40,6 +40,7 @@ from rlfd_gym._errors import SolverError
 from rlfd_gym._warnings import warn
 from rlfd_gym.mdp.iteration import Goal, Iterate, iterate
 from rlfd_gym.mdp.occupancy import LU_STATES, occupancy_of, policy_of, solve_discounted, value_of
+from rlfd_gym.mdp.pairs import dot
 
 if TYPE_CHECKING:
     from rlfd_gym.mdp.tables import TabularMDP
@@ -127,7 +128,7 @@ def _plan_of_iterate(mdp: TabularMDP, cost: FloatArray, at: Iterate) -> Plan:
     policy = np.zeros(mdp.n_pairs)
     policy[at.pairs] = 1.0
     value.flags.writeable = policy.flags.writeable = False
-    return Plan(mdp, value, policy, float(mdp.initial @ value), float(error))
+    return Plan(mdp, value, policy, dot(mdp.initial, value), float(error))
 
 
 def _middle(mdp: TabularMDP, at: Iterate) -> FloatArray:

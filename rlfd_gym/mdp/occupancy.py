@@ -37,6 +37,7 @@ from scipy.sparse.linalg import splu
 
 from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray, IntArray
+from rlfd_gym.mdp.pairs import dot
 
 if TYPE_CHECKING:
     from rlfd_gym.mdp.tables import TabularMDP
@@ -255,39 +256,34 @@ def _krylov(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float)
     x, r = np.zeros_like(rhs), rhs.copy()
     p, v = np.zeros_like(rhs), np.zeros_like(rhs)
     rho = alpha = omega = 1.0
-    goal = rtol * rtol * _dot(rhs, rhs)
+    goal = rtol * rtol * dot(rhs, rhs)
     for _ in range(KRYLOV_STEPS):
-        old, rho = rho, _dot(rhs, r)
+        old, rho = rho, dot(rhs, r)
         if rho == 0.0 or omega == 0.0:
             break
         p = r + rho / old * alpha / omega * (p - omega * v)
         ahead = np.zeros_like(rhs)
         _sweeps.gauss_seidel(*rows, discount, p, 1, ahead)
         v = ahead - discount * (matrix @ ahead)
-        along = _dot(rhs, v)
+        along = dot(rhs, v)
         if along == 0.0:
             break
         alpha = rho / along
         x += alpha * ahead
         r -= alpha * v
-        if _dot(r, r) <= goal:
+        if dot(r, r) <= goal:
             break
         ahead = np.zeros_like(rhs)
         _sweeps.gauss_seidel(*rows, discount, r, 1, ahead)
         t = ahead - discount * (matrix @ ahead)
         if not t.any():
             break
-        omega = _dot(t, r) / _dot(t, t)
+        omega = dot(t, r) / dot(t, t)
         x += omega * ahead
         r -= omega * t
-        if _dot(r, r) <= goal:
+        if dot(r, r) <= goal:
             break
     return x
-
-
-def _dot(x: FloatArray, y: FloatArray) -> float:
-    """Return <x, y>; what `x @ y` returns depends on the number of BLAS's threads."""
-    return float(np.einsum("i,i->", x, y))
 
 
 def _sweep(matrix: sp.csr_array, discount: float, rhs: FloatArray, rtol: float) -> FloatArray:

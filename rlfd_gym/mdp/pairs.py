@@ -21,6 +21,14 @@ from rlfd_gym._checks import FloatArray, IntArray
 PAIRS = ("pair_states", "pair_actions")
 
 
+def dot(x: FloatArray, y: FloatArray) -> float:
+    """Return <x, y> without BLAS.
+
+    What BLAS returns depends on how many threads it has, and these keep a processor busy after each call.
+    """
+    return float(np.einsum("i,i->", x, y))
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs(_checks.Locked):
     """The feasible pairs of an environment.

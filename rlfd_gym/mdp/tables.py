@@ -33,7 +33,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp import forward
 from rlfd_gym.mdp import occupancy as _occupancy
-from rlfd_gym.mdp.pairs import Pairs, numbered_pairs
+from rlfd_gym.mdp.pairs import Pairs, dot, numbered_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +266,7 @@ class TabularMDP(Pairs):
 
     def expected_cost(self, policy: ArrayLike, cost: ArrayLike) -> float:
         """Return ρ_c(π) = <ν₀, V> = <μ, c>, the normalised discounted cost of a policy."""
-        return float(self.initial @ self.value_of(policy, cost))
+        return dot(self.initial, self.value_of(policy, cost))
 
 
 def check_csr(name: str, matrix: Any) -> None:

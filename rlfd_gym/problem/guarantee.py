@@ -48,6 +48,7 @@ from rlfd_gym.beliefs import Belief, Prices
 from rlfd_gym.experts.demonstrations import Demonstrations, read_demonstrations
 from rlfd_gym.experts.possible import check_possible
 from rlfd_gym.mdp.occupancy import check_occupancy
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.confidence import Trajectories, bootstrap, safe_bound
 from rlfd_gym.problem.problem import RLfDProblem, coordinates
@@ -282,7 +283,7 @@ def _certain(
     x, improvement = _worst(belief, d, learned)
     cost, reason = belief.cost(x), ""
     if improvement <= NOTHING * belief.largest:
-        reason = _reason(belief, improvement, float(expert @ cost) - mdp.optimal(cost).expected_cost)
+        reason = _reason(belief, improvement, dot(expert, cost) - mdp.optimal(cost).expected_cost)
     return Guarantee(
         improvement, cost, x, belief.scope(x), reason, belief, mdp, policy, estimated=not _starts_as(mdp, expert)
     )
@@ -296,7 +297,7 @@ def _starts_as(mdp: TabularMDP, expert: FloatArray) -> bool:
 def _worst(belief: Belief, d: FloatArray, learned: FloatArray | None) -> tuple[FloatArray, float]:
     """Return x and g(d) - Ω(x), for the learned x or else the belief's best answer to d."""
     best = belief.best(d)
-    least = float(d @ belief.cost(best))
+    least = dot(d, belief.cost(best))
     if learned is None or belief.alpha == 0:
         return best, least
     return learned, least + belief.penalty(best) - belief.penalty(learned)

@@ -43,6 +43,7 @@ from rlfd_gym.beliefs import Belief, Hull, NearPrior
 from rlfd_gym.beliefs.belief import FEASIBILITY, in_box
 from rlfd_gym.beliefs.near_prior import DEFAULT_ALPHA, NORMS
 from rlfd_gym.mdp.occupancy import check_occupancy, cost_of_value, flow_of
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.protocol import Point, Problem, checksums
 
@@ -136,7 +137,7 @@ class RLfDProblem(Problem):
         """
         x, u, mu = self._point(x, value, occupancy)
         c = self.belief.cost(x)
-        return float(self.belief.penalty(x) + (self.expert - mu) @ (c - self.mdp.flow_transpose(u)))
+        return float(self.belief.penalty(x) + dot(self.expert - mu, c - self.mdp.flow_transpose(u)))
 
     def gradients(
         self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike
@@ -165,9 +166,9 @@ class RLfDProblem(Problem):
         x, u, mu = self._feasible_point(x, value, occupancy)
         c, d = self.belief.cost(x), self.expert - mu
         q, imbalance = c - cost_of_value(self.mdp, u), flow_of(self.mdp, d)
-        upper = self.belief.penalty(x) + self.expert @ q - q.min()
+        upper = self.belief.penalty(x) + dot(self.expert, q) - q.min()
         unbalanced = self.belief.largest * np.abs(imbalance).sum()
-        gap = self.belief.excess(x, d) + mu @ (q - q.min()) + unbalanced - u @ imbalance
+        gap = self.belief.excess(x, d) + dot(mu, q - q.min()) + unbalanced - dot(u, imbalance)
         return float(upper), float(max(gap, 0.0))
 
     def _point(self, x: ArrayLike, value: ArrayLike, occupancy: ArrayLike) -> Point:

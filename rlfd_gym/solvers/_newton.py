@@ -11,6 +11,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._compiled import compiled, inlined
+from rlfd_gym.mdp.pairs import dot
 
 
 @compiled
@@ -191,7 +192,7 @@ def begin(*system: Any) -> tuple[FloatArray, ...]:
         _normal_product(*matrix, x, ap)
         r -= ap
     p = r / diagonal
-    return diagonal, r, p, ap, np.array([np.einsum("i,i->", r, p), np.abs(r).sum()])
+    return diagonal, r, p, ap, np.array([dot(r, p), np.abs(r).sum()])
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of
 from rlfd_gym.solvers.normal_equations import NormalEquations
@@ -80,7 +81,7 @@ class _System:
         value = guess.copy()
         products = self.equations.solve(rhs, value, accuracy)
         # Back from dv to dt, dμ, dc and the other multipliers.
-        centre = (float(self.ridge @ value) - excess) / total
+        centre = (dot(self.ridge, value) - excess) / total
         z = cost_of_value(mdp, value)
         d_mu = self.weights * (pull + z)
         cost = (d_mu + box) / self.bend
@@ -120,7 +121,7 @@ def _start(best: Incumbent, near: float) -> PathPoint:
     cost, value = np.clip(best.cost, low + margin, high - margin), (1 - room) * best.value
     slack = np.maximum(cost - cost_of_value(mdp, value), 0.0) + room
     mu = best.occupancy + min(best.gap, MASS) / n
-    level = float(np.vdot(mu, slack)) / n
+    level = dot(mu, slack) / n
     raised = np.sqrt(np.maximum(level / (mu * slack), 1.0))
     multipliers = [
         mu * raised,

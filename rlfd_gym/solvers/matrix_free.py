@@ -51,6 +51,7 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.forward import value_iteration
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of, floor_of, repaired
 from rlfd_gym.solvers.interior_point import interior_point
 from rlfd_gym.solvers.normal_equations import NormalEquations
@@ -104,9 +105,9 @@ def newton(
     tau = max(10 * a, float(np.sqrt(np.mean(expert**2))))
     damping, products, steps_at_tau = 1e-3, 0, 0
 
+    if start is None:
+        start, _ = value_iteration(mdp, inner_prior, first_accuracy(problem), stop=best.out_of_time)
     u = start
-    if u is None:
-        u, _ = value_iteration(mdp, inner_prior, first_accuracy(problem), stop=best.out_of_time)
     z = cost_of_value(mdp, u)
 
     def respond() -> tuple[FloatArray, float]:
@@ -140,7 +141,7 @@ def newton(
         products += equations.solve(gradient, step, forcing * residual)
         # The line search, and the damping by its length.
         z_step = cost_of_value(mdp, step)
-        length = _newton.line_search(z, z_step, float(target @ step), anchor, expert, prior, low, high, a, tau)
+        length = _newton.line_search(z, z_step, dot(target, step), anchor, expert, prior, low, high, a, tau)
         u = u + length * step
         z += length * z_step
         if length > 0.5:

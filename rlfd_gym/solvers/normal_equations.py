@@ -35,6 +35,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rlfd_gym._checks import FloatArray
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.solvers.incumbent import Incumbent
 
@@ -206,10 +207,10 @@ class NormalEquations:
             if self.best.out_of_time():
                 return made, False
             z = preconditioner(r)
-            before, rz = rz, _dot(r, z)
+            before, rz = rz, dot(r, z)
             p = z + (rz / before if made else 0.0) * p
             ahead = self._product(p)
-            bend = _dot(p, ahead)
+            bend = dot(p, ahead)
             if not (bend > 0.0 and rz > 0.0 and np.isfinite(bend)):
                 return made, False  # rounding has taken over
             x += rz / bend * p
@@ -218,7 +219,7 @@ class NormalEquations:
 
     def _product(self, x: FloatArray) -> FloatArray:
         """Return the system's matrix times x."""
-        return self.rows @ x - self.share * _dot(self.ridge, x) * self.ridge
+        return self.rows @ x - self.share * dot(self.ridge, x) * self.ridge
 
     def _products(self, rhs: FloatArray, x: FloatArray, goal: float) -> tuple[int, bool]:
         """Make conjugate gradient steps by products over the pairs; return as `_iterate` does.
@@ -244,11 +245,6 @@ class NormalEquations:
                 if made >= limit:
                     break
         return made, False
-
-
-def _dot(x: FloatArray, y: FloatArray) -> float:
-    """Return <x, y> without BLAS, whose threads keep a processor busy in between."""
-    return float(np.einsum("i,i->", x, y))
 
 
 def _incidence(mdp: TabularMDP) -> sp.csr_matrix:

@@ -39,6 +39,7 @@ import numpy as np
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.forward import value_iteration
 from rlfd_gym.mdp.occupancy import cost_of_value
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, ends_of, floor_of, repaired
 
 MAX_STEPS = 100  # usually half of them are not needed
@@ -160,7 +161,7 @@ def _mixed(
 
 def complementarity(pairs: Pairs) -> float:
     """Return the sum of all slacks times their multipliers."""
-    return float(sum(np.vdot(slack, multiplier) for slack, multiplier in pairs))
+    return sum(dot(slack.ravel(), multiplier.ravel()) for slack, multiplier in pairs)
 
 
 def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Callable[[PathPoint], System]) -> int:

@@ -48,6 +48,7 @@ from rlfd_gym._programs import OutOfTime, run
 from rlfd_gym.beliefs import Hull, Prices
 from rlfd_gym.beliefs.program import Program
 from rlfd_gym.mdp.occupancy import occupancy_of
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.problem.protocol import Point
 from rlfd_gym.solvers.incumbent import Promise
@@ -83,7 +84,7 @@ def cutting_planes(
         count += 1
         cost = belief.cost(x)
         plan = mdp.optimal(cost)
-        regret, known = float(expert @ cost - start @ plan.value), model.height(x)
+        regret, known = dot(expert, cost) - dot(start, plan.value), model.height(x)
         if best is None or belief.penalty(x) + regret < upper:
             best, upper = Point(x, plan.value, expert), belief.penalty(x) + regret
         model.add(occupancy_of(mdp, plan.policy, source=start))
@@ -174,7 +175,7 @@ class _Model:
         d = self.expert - occupancy
         self.occupancies.append(occupancy)
         self.slopes.append(self.program.matrix.T @ d)
-        self.heights.append(float(self.program.shift @ d))
+        self.heights.append(dot(self.program.shift, d))
 
     def height(self, x: FloatArray) -> float:
         """Return max_j <μ_E - μ_j, c(x)>."""

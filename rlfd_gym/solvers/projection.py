@@ -33,6 +33,7 @@ from rlfd_gym import _checks
 from rlfd_gym._checks import FloatArray
 from rlfd_gym._programs import solve_qp
 from rlfd_gym._warnings import warn
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.mdp.reading import planned_policy
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
@@ -108,7 +109,7 @@ def project_prior(mdp: TabularMDP, expert: ArrayLike, prior: ArrayLike, method: 
         stats={
             "surviving_variation": float(np.var(cost)) / variance if variance > 0 else float("nan"),
             "surviving_spread": spread / prior_spread if prior_spread > NOTHING else float("nan"),
-            "regret": float(problem.expert @ slack - slack.min()),
+            "regret": dot(problem.expert, slack) - float(slack.min()),
         },
     )
     warn_about_gap(solution, goal)

@@ -34,6 +34,7 @@ import numpy as np
 
 from rlfd_gym._checks import FloatArray
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.mdp.tables import TabularMDP
 from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent
@@ -134,8 +135,8 @@ def _length(
     low, high, length, first = 0.0, np.inf, 0.0, 0.0
     for trial in range(MAX_TRIALS):
         nu, omega, slopes, ridge = respond(z + length * z_step, u + length * step)
-        slope = float(nu @ z_step + omega @ step)
-        bend = float(slopes @ z_step**2 + ridge @ step**2)
+        slope = dot(nu, z_step) + dot(omega, step)
+        bend = dot(slopes, z_step**2) + dot(ridge, step**2)
         if trial == 0:
             if not slope < 0.0:
                 return 0.0

@@ -28,6 +28,7 @@ from rlfd_gym._checks import FloatArray
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.mdp.forward import value_iteration
 from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
+from rlfd_gym.mdp.pairs import dot
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate
 from rlfd_gym.solvers.normal_equations import NormalEquations
 from rlfd_gym.solvers.predictor_corrector import LEAST_WIDTH, MASS, ROOM, PathPoint, complementarity, follow
@@ -118,7 +119,7 @@ class _System:
         value = guess.copy()
         products = self.equations.solve(rhs, value, accuracy)
         # Back from dv to dt, dμ, dx and the other multipliers.
-        centre = (float(self.ridge @ value) - excess) / total
+        centre = (dot(self.ridge, value) - excess) / total
         z = cost_of_value(self.mdp, value)
         d_mu = self.weights * (pull + z)
         changes = free + np.stack([d_mu, -d_mu]) / self.bends
@@ -149,7 +150,7 @@ def _start(best: Incumbent, sparse: _Sparse) -> PathPoint:
     slack = sparse.prior + changes[0] - changes[1] - cost_of_value(mdp, value)
     shift = room - min(0.0, float(slack.min()))
     slack += shift
-    left = max(best.gap, float(best.occupancy @ slack))  # what `room` adds counts where the gap is small
+    left = max(best.gap, dot(best.occupancy, slack))  # what `room` adds counts where the gap is small
     level = left / (5 * n + 2 * mdp.n_states)  # the complementarity of each inequality, if all had the same
     level = min(level, MASS / float(np.sum(1 / slack)))
     mu = np.maximum(best.occupancy, level / slack)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlfd_gym._compiled import inlined
+from rlfd_gym._compiled import compiled, inlined
 from rlfd_gym.solvers.smd.intrinsics import FAN, node_scan, node_set
 
 
@@ -71,7 +71,7 @@ def tree_set(tree, levels, pair, weight):
     return weight
 
 
-@inlined
+@compiled
 def tree_rebuild(tree, levels):
     """Recompute all inner levels from the leaves."""
     for level in range(len(levels) - 1):

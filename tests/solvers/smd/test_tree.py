@@ -9,10 +9,9 @@ from reference import kernel
 from rlfd_gym._compiled import aligned
 from rlfd_gym.solvers.smd import tree as parts
 from rlfd_gym.solvers.smd.intrinsics import FAN
-from rlfd_gym.solvers.smd.tree import tree_shape
+from rlfd_gym.solvers.smd.tree import tree_rebuild, tree_shape
 
-tree_draw, tree_rebuild = kernel(parts.tree_draw), kernel(parts.tree_rebuild)
-tree_set, tree_total = kernel(parts.tree_set), kernel(parts.tree_total)
+tree_draw, tree_set, tree_total = (kernel(part) for part in (parts.tree_draw, parts.tree_set, parts.tree_total))
 
 
 def tree_of(weights):
