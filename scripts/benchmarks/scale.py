@@ -20,7 +20,7 @@ from rlfd_gym.problem.solution import Solution
 from rlfd_gym.report import write
 from rlfd_gym.solvers.incumbent import to_a_percent
 
-DISCOUNTS, ALPHAS, SHOWN = (0.99, 0.999), (1e-4, 0.005, 0.1, 1.0, 10.0), (None, 100, 10_000)
+DISCOUNTS, ALPHAS, SHOWN = (0.9, 0.99, 0.999), (1e-4, 0.005, 0.1, 1.0, 10.0), (None, 100, 10_000)
 SIZES, LARGEST = (10_000, 100_000, 1_000_000), 10_000_000
 SCALED_KINDS, SCALED_BELIEFS = ("grid", "garnet5"), ("NearPrior", "Prices")
 SCALED_DISCOUNT, SCALED_ALPHA = 0.9, 0.005
@@ -31,9 +31,10 @@ CHILD = "from benchmarks.scale import child; child(*__import__('sys').argv[1:])"
 
 
 def sweep(n_pairs: int) -> Iterator[Line]:
-    """Solve problems of every structure, discount, α and expert.
+    """Solve problems of every structure, discount, α and expert; a line is for the slowest α, and the largest gap.
 
-    The target at a million pairs is a minute by the clock for γ = 0.99 and five for 0.999; others are in proportion.
+    The target at a million pairs is a minute by the clock for γ up to 0.99 and five for 0.999; other sizes in
+    proportion.
     """
     solve_exact(learning_problem("grid", 2_000, 0.9, 0.1), "matrix-free")  # compile
     for kind in KINDS:
@@ -41,19 +42,23 @@ def sweep(n_pairs: int) -> Iterator[Line]:
             most = (60.0 if discount <= 0.99 else 300.0) * n_pairs / 1e6
             for shown in SHOWN:
                 problem = learning_problem(kind, n_pairs, discount, 1.0, shown)
+                cases = []
                 for alpha in ALPHAS:
                     start = time.perf_counter()
                     solution, worked = timed(problem.with_alpha(alpha), 3 * most)
                     seconds = time.perf_counter() - start
-                    share = share_of(problem.with_alpha(alpha), solution)
-                    yield Line(
-                        f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, α {alpha:g}, {expert_of(shown)}",
-                        f"{seconds:.1f} s ({worked:.0f} s of processors), {share:.2f}%",
-                        f"{most:.0f} s",
-                        seconds / most,
-                        "at most 1, and 1%",
-                        seconds <= most and share <= 1.001,
-                    )
+                    cases.append((seconds, worked, alpha, share_of(problem.with_alpha(alpha), solution)))
+                seconds, worked, alpha, _ = max(cases)
+                share = max(share for *_, share in cases)
+                yield Line(
+                    f"{kind}, {problem.n_pairs:,} pairs, γ {discount}, {expert_of(shown)}, "
+                    f"slowest of {len(ALPHAS)} α: {alpha:g}, largest gap {share:.2f}%",
+                    f"{seconds:.1f} s ({worked:.0f} s of processors)",
+                    f"{most:g} s",
+                    seconds / most,
+                    "at most 1, gaps at most 1%",
+                    seconds <= most and share <= 1.001,
+                )
 
 
 def timed(problem: RLfDProblem, limit: float | None = None) -> tuple[Solution, float]:

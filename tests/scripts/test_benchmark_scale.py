@@ -68,3 +68,11 @@ def test_lines_are_kept_and_taken_from_there(tmp_path, monkeypatch, capsys):
         assert str(line) in capsys.readouterr().out
     assert len(asked) == 2
     assert "**Not measured:** ten-million, scaling." in (tmp_path / "performance.md").read_text()
+
+
+def test_the_sweep_has_a_line_for_each_structure_discount_and_expert(monkeypatch):
+    monkeypatch.setattr(scale, "DISCOUNTS", (0.9,))
+    lines = list(scale.sweep(400))
+    assert len(lines) == len(scale.KINDS) * len(scale.SHOWN)
+    assert [line.claim.split(",")[0] for line in lines] == [kind for kind in scale.KINDS for _ in scale.SHOWN]
+    assert all(float(line.claim.split("largest gap ")[1].rstrip("%")) <= 1.0 for line in lines)
