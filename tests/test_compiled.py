@@ -18,11 +18,17 @@ from rlfd_gym.problem import examples
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = """
-from rlfd_gym._compiled import cached, compiled
+from rlfd_gym._compiled import cached, compiled, inlined
+
+@inlined
+def twice(x, times=None):
+    if times is None:
+        return 2 * x
+    return times[0] * x
 
 @compiled
 def double(x):
-    return 2 * x
+    return twice(x)
 
 @cached()
 def triple(x):
@@ -88,6 +94,12 @@ def test_kernels_are_kept_in_the_users_cache_or_the_temporary_folder_or_where_th
     assert load(folders["source"]).double(3) == 6
     assert {name: kept(folder) for name, folder in folders.items() if kept(folder)} == {place: ["kernels.double"]}
     assert vars(numba.config)["CACHE_DIR"] == settings["CACHE_DIR"]
+
+
+def test_parts_of_kernels_are_plain_functions_and_leave_out_branches_on_none(tmp_path):
+    module = load(tmp_path)
+    assert (module.twice(3), module.twice(3, [4])) == (6, 12)  # not compiled
+    assert module.double(3) == 6  # though None has no entries
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="temporary files belong to the user there")

@@ -1,10 +1,9 @@
-"""Operations in LLVM's own language: three on a node of the sum tree as vector code, and a view of records.
+"""Three operations on a node of the sum tree as vector code, a view of records, and what each means in plain Python.
 
 LLVM turns the plain form of the three into branches, which a processor mispredicts half of the time.
-A new release of llvmlite might refuse the vector code. Then the plain form, which gives the same
-numbers to the bit, is used with a warning.
-
-The view is what `array.view(dtype)` is, which takes numba fifty times as long to compile.
+The plain form of the view takes numba fifty times as long to compile. What is used instead is written
+in LLVM's own language, so a new release of llvmlite or numba might refuse it. Then the plain forms,
+which give the same numbers to the bit, are used with a warning.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 from rlfd_gym._compiled import compiled, inlined
 
@@ -35,15 +32,17 @@ def plain_prefetch(array, index):
 @inlined
 def plain_scan(tree, node, x):
     """Return the child in which x falls, at most the last, and x - sum of those before it."""
-    sums = tree[node].copy()
-    for shift in (1, 2, 4):  # inclusive prefix sums in log2(8) rounds
-        for lane in range(FAN - 1, shift - 1, -1):
-            sums[lane] += sums[lane - shift]
+    a, b, c, d = tree[node, 0], tree[node, 1], tree[node, 2], tree[node, 3]
+    e, f, g = tree[node, 4], tree[node, 5], tree[node, 6]
+    # Inclusive prefix sums in log2(8) rounds, of what is 1, 2 and 4 places before; the last one is not needed.
+    g, f, e, d, c, b = g + f, f + e, e + d, d + c, c + b, b + a
+    g, f, e, d, c = g + e, f + d, e + c, d + b, c + a
+    g, f, e = g + c, f + b, e + a
     child, before = 0, 0.0
-    for lane in range(FAN - 1):
-        if x >= sums[lane]:
+    for total in (a, b, c, d, e, f, g):
+        if x >= total:
             child += 1
-            before = max(before, sums[lane])
+            before = max(before, total)
     return np.int64(child), x - before
 
 
@@ -54,6 +53,12 @@ def plain_set(tree, node, child, weight):
     entries = tree[node]
     even = (entries[0] + entries[4]) + (entries[2] + entries[6])
     return even + ((entries[1] + entries[5]) + (entries[3] + entries[7]))
+
+
+@njit(inline="always")  # no call could return an array to a kernel that counts no references
+def plain_view(array, dtype):
+    """Return a contiguous array as one of another type, in one dimension."""
+    return array.reshape(array.size).view(dtype)
 
 
 @intrinsic
@@ -135,8 +140,11 @@ def vector_set(typingctx, tree, node, child, weight):
 
 
 @intrinsic
-def view(typingctx, array, dtype):
+def emitted_view(typingctx, array, dtype):
     """Return a contiguous array as one of another type, in one dimension."""
+    from numba.core.imputils import impl_ret_borrowed
+    from numba.np.arrayobj import populate_array
+
     entry = types.Array(dtype.dtype, 1, "C", aligned=not isinstance(dtype.dtype, types.Record))
 
     def codegen(context, builder, signature, args):
@@ -177,22 +185,24 @@ def _line(context, builder, array_type, args):
 
 @compiled
 def _trial(tree):
-    """Use each of the three operations once."""
+    """Use each of the operations once."""
     vector_prefetch(tree, 0)
+    tree[0, 0] = emitted_view(tree, WEIGHT)[1]
     total = vector_set(tree, 0, 0, 1.0)
     return total, vector_scan(tree, 0, 0.5)
 
 
-def _vector_code_works() -> bool:
-    """Compile and run the vector code on a single node; warn if that fails."""
+def _emitted_code_works() -> bool:
+    """Compile and run the code on a single node; warn if that fails."""
     try:
         return _trial(np.zeros((1, FAN))) == (1.0, (0, 0.5))
     except Exception as error:  # whatever numba and llvmlite may raise
-        warnings.warn(f"no vector code for the sum tree ({error}): Algorithm 1 is slower", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"no code of its own for Algorithm 1 ({error}): it is slower", RuntimeWarning, stacklevel=2)
         return False
 
 
-_WORKS = _vector_code_works()
+_WORKS = _emitted_code_works()
 prefetch: Any = vector_prefetch if _WORKS else plain_prefetch
 node_scan: Any = vector_scan if _WORKS else plain_scan
 node_set: Any = vector_set if _WORKS else plain_set
+view: Any = emitted_view if _WORKS else plain_view
