@@ -107,7 +107,7 @@ def _warn_of_no_cache() -> None:
     """Say it once in a process, of which it is a fact; no solve is to blame."""
     warnings.warn(
         "compiled kernels cannot be kept, because neither NUMBA_CACHE_DIR nor the user's cache nor a temporary folder "
-        "can be written to: every process compiles them anew, which takes up to a minute; set NUMBA_CACHE_DIR to a "
+        "can be written to: every process compiles them anew, which takes seconds each time; set NUMBA_CACHE_DIR to a "
         "folder that can be written",
         RuntimeWarning,
         stacklevel=2,

@@ -161,9 +161,9 @@ def value_iteration(
     start: FloatArray | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[FloatArray, IntArray]:
-    """Return V* to within `tolerance`, and the pairs that a policy takes.
+    """Return V* to within `tolerance`, and the pairs that a policy takes which is as good to within twice that.
 
-    It begins at a value `start`, and ends early once `stop` returns True.
+    It begins at a value `start`, finite and about the size of the costs, and ends early once `stop` returns True.
     """
     gain, rounding = mdp.discount / (1 - mdp.discount), _rounding(mdp, cost, cost)
     span = max(2 * tolerance / gain, 2 * rounding)

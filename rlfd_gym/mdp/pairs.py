@@ -4,7 +4,8 @@ States are 0..n_states-1, and state s offers the actions A(s). A *pair* is a fea
 are ordered by state, then action; an infeasible action has no pair. Costs, occupancies and
 policies are vectors over pairs. The same numbers as a *table* have the shape
 (n_states, n_actions), with NaN where an action is infeasible. Wherever the library takes a vector
-over pairs, it takes a table, too: `pairs` turns either into a vector.
+over pairs, it takes a table, too: `pairs` turns either into a vector. `dot` is the inner product of
+two vectors, over pairs or over states.
 """
 
 from __future__ import annotations

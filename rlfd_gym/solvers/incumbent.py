@@ -138,13 +138,16 @@ def imitate(best: Incumbent) -> None:
 def repaired(problem: RLfDProblem, occupancy: FloatArray, tolerance: float) -> FloatArray:
     """Return the occupancy μ that an occupancy's own policy has with the flow of the expert.
 
-    ‖Tγ(μ_E - μ)‖₁ is at most the tolerance, but for negative mass, which is set to zero. What is solved
-    for is the change: late in a method the flow is nearly right.
+    ‖Tγ(μ_E - μ)‖₁ is at most the tolerance, but for negative mass, which is set to zero. Late in a
+    method the flow is nearly right, and what is solved for is the change; far from it, that would
+    cancel, and all of μ is.
     """
-    mdp = problem.mdp
-    policy, missing = policy_of(mdp, occupancy), flow_of(mdp, problem.expert - occupancy)
+    mdp, target = problem.mdp, flow_of(problem.mdp, problem.expert)
+    policy, states, missing = policy_of(mdp, occupancy), np.zeros(mdp.n_states), target
+    change = target - flow_of(mdp, occupancy)
+    if np.abs(change).sum() <= 1.0:
+        states, missing = mdp.sum_by_state(occupancy), change
     left = float(np.abs(missing).sum())
-    states = mdp.sum_by_state(occupancy)
     if left > tolerance:
         chain = policy_chain(mdp, policy).T.tocsr()
         states = states + solve_discounted(

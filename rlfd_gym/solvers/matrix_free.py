@@ -106,7 +106,7 @@ def newton(
     damping, products, steps_at_tau = 1e-3, 0, 0
 
     if start is None:
-        start, _ = value_iteration(mdp, inner_prior, first_accuracy(problem), stop=best.out_of_time)
+        start, _ = value_iteration(mdp, inner_prior, first_accuracy(problem))
     u = start
     z = cost_of_value(mdp, u)
 

@@ -192,7 +192,7 @@ def follow(best: Incumbent, promise: Promise, point: PathPoint, system_at: Calla
             if not best.keeps(promise):
                 accuracy = max(1e-3 * best.gap, 0.1 * goal)
                 aim = np.clip(cost, *ends_of(problem))
-                value, _ = value_iteration(mdp, aim, accuracy, point.value, best.out_of_time)
+                value, _ = value_iteration(mdp, aim, accuracy, value, best.out_of_time)
                 best.offer(np.maximum(cost_of_value(mdp, value), floor), value, mu)
             if best.keeps(promise):
                 break

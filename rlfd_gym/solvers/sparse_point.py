@@ -44,7 +44,7 @@ def improve(best: Incumbent, promise: Promise) -> int:
     problem = best.problem
     sparse = _Sparse(best)
     imitate(best)
-    value, _ = value_iteration(problem.mdp, sparse.prior, 1e-3, stop=best.out_of_time)
+    value, _ = value_iteration(problem.mdp, sparse.prior, 1e-3)
     best.offer(sparse.prior, value, problem.expert)
     products = 0
     if not best.keeps(promise):

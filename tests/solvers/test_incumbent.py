@@ -95,7 +95,8 @@ def test_a_repair_leaves_no_more_of_the_flow_missing_than_it_may(tolerance, prob
     expert = mdp.occupancy_of(mdp.policy_of(random_point(problem, seed)[2]))
     exactly = RLfDProblem(mdp, expert)
     nearly = expert * (1 + 1e-4 * np.random.default_rng(seed).normal(size=problem.n_pairs))
-    for mu in (random_point(problem, seed + 1)[2], nearly, expert):
+    huge = 1e60 * random_point(problem, seed + 1)[2]
+    for mu in (random_point(problem, seed + 1)[2], huge, nearly, expert):
         again = repaired(exactly, mu, tolerance)
         assert again.min() >= 0
         assert np.abs(mdp.flow(expert) - flow_of(mdp, again)).sum() <= tolerance * (1 + 1e-6) + 1e-12

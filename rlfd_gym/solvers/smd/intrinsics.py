@@ -22,6 +22,7 @@ from rlfd_gym._compiled import compiled, inlined
 
 FAN = 8  # children per node: 8 doubles are one cache line
 WEIGHT = np.dtype("f8")
+TWO_WEIGHTS = np.dtype([("first", "f8"), ("second", "f8")])
 
 
 @inlined
@@ -145,6 +146,8 @@ def emitted_view(typingctx, array, dtype):
     from numba.core.imputils import impl_ret_borrowed
     from numba.np.arrayobj import populate_array
 
+    if array.layout != "C" or not array.mutable:
+        return None
     entry = types.Array(dtype.dtype, 1, "C", aligned=not isinstance(dtype.dtype, types.Record))
 
     def codegen(context, builder, signature, args):
@@ -187,17 +190,20 @@ def _line(context, builder, array_type, args):
 def _trial(tree):
     """Use each of the operations once."""
     vector_prefetch(tree, 0)
-    tree[0, 0] = emitted_view(tree, WEIGHT)[1]
     total = vector_set(tree, 0, 0, 1.0)
-    return total, vector_scan(tree, 0, 0.5)
+    return total, vector_scan(tree, 0, 0.5), emitted_view(tree, TWO_WEIGHTS)[0].first, len(emitted_view(tree, WEIGHT))
 
 
 def _emitted_code_works() -> bool:
     """Compile and run the code on a single node; warn if that fails."""
     try:
-        return _trial(np.zeros((1, FAN))) == (1.0, (0, 0.5))
+        return _trial(np.zeros((1, FAN))) == (1.0, (0, 0.5), 1.0, FAN)
     except Exception as error:  # whatever numba and llvmlite may raise
-        warnings.warn(f"no code of its own for Algorithm 1 ({error}): it is slower", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"numba refuses the library's own code for Algorithm 1 ({error}): it is slower",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return False
 
 

@@ -67,7 +67,8 @@ def powers_of(kappa: float, longest: int) -> Powers:
 @inlined
 def within(x, low, high):
     """Return x clipped to an interval; a nan stays one."""
-    return low if x < low else high if x > high else x
+    above = low if x < low else x
+    return high if above > high else above
 
 
 @inlined

@@ -210,7 +210,8 @@ def flush(run):
     z = tree_total(tree, levels)
     largest = -np.inf
     for i in range(len(pairs)):
-        largest = within(largest, pairs[i].log_weight, np.inf)
+        log_weight = pairs[i].log_weight
+        largest = log_weight if log_weight > largest else largest
     shift = math.log(z) if 1.0 / Z_RANGE < z < Z_RANGE else largest
     for i in range(len(pairs)):
         settle_cost(pairs, slopes, ends, step, now, i)

@@ -63,8 +63,8 @@ class ProximalRun(NamedTuple):
     levels: IntArray  # the first node of each level
     clock: FloatArray  # steps and A since the last flush; flushes and steps so far
     step: Step
+    slopes: FloatArray | None  # (n, 2); None for the ℓ2 penalty
     ends: FloatArray  # (n, 2), the interval of each pair's cost; or (1, 2), that of all
-    slopes: FloatArray | None = None  # (n, 2); None for the ℓ2 penalty
 
     @property
     def pairs(self) -> np.ndarray[Any, Any]:
@@ -97,7 +97,7 @@ class ProximalRun(NamedTuple):
     def copy(self) -> ProximalRun:
         """Return a copy that can be continued without changing the original."""
         pairs, states, tree = (aligned_copy(array) for array in (self.pair_buffer, self.state_buffer, self.tree))
-        return ProximalRun(pairs, states, tree, self.levels, self.clock.copy(), self.step, self.ends, self.slopes)
+        return ProximalRun(pairs, states, tree, self.levels, self.clock.copy(), self.step, self.slopes, self.ends)
 
     def with_step(self, step: Step) -> ProximalRun:
         """Return a copy that continues with other step sizes; the same ones change nothing."""
@@ -152,7 +152,7 @@ def start(problem: Problem, point: Point, step: Step, expert: FloatArray, flow: 
     levels, size = tree_shape(problem.n_pairs)
     tree = aligned(size * FAN, np.dtype("f8")).reshape(size, FAN)
     tree[:] = 0.0
-    run = ProximalRun(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(4), step, ends, slopes)
+    run = ProximalRun(pairs.view(np.float64), states.view(np.float64), tree, levels, np.zeros(4), step, slopes, ends)
     flush(run)
     run.clock[FLUSHES] = 0
     return run
