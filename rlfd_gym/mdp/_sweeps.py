@@ -13,6 +13,17 @@ from rlfd_gym._rows import ONE, row_times
 
 
 @compiled
+def longest_rows(indptr, state_starts, longest):
+    """Set the number of entries of each state's longest row."""
+    for s in range(longest.size):
+        most = np.uint64(0)
+        for i in range(state_starts[s], state_starts[s + 1]):
+            length = indptr[i + 1] - indptr[i]
+            most = length if length > most else most
+        longest[s] = most
+
+
+@compiled
 def bellman(data, indices, indptr, state_starts, stage, discount, u, best, pairs, first, last):
     """Set best = L u and `pairs` to the first greedy pair of each state.
 

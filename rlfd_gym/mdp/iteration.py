@@ -135,8 +135,9 @@ class _Tables:
         self.rows = _rows.rows_of(mdp.transitions)
         self.stage = (1 - mdp.discount) * cost
         # The rows of a policy, each in a place that holds the longest row of its state.
-        longest = np.maximum.reduceat(np.diff(mdp.transitions.indptr), mdp.state_starts[:-1])
-        starts = np.append(0, np.cumsum(longest, dtype=np.int64)).astype(np.uint64)
+        starts = np.zeros(mdp.n_states + 1, dtype=np.uint64)
+        _sweeps.longest_rows(self.rows[2], mdp.state_starts, starts[1:])
+        starts = np.cumsum(starts)
         self.taken = np.full(mdp.n_states, -1, dtype=np.int64)
         self.policy_rows = (np.empty(int(starts[-1])), np.empty(int(starts[-1]), dtype=np.uint32), starts)
 

@@ -173,15 +173,19 @@ def solve_discounted(
     system = matrix.toarray() if n <= DENSE_STATES else matrix
     x, r = np.zeros(n), rhs
     target = tolerance * np.linalg.norm(rhs, norm)
+    rounding = (int(np.diff(matrix.indptr).max(initial=0)) + 3) * EPS  # of r, as a share of x: it has so many terms
+    left = np.linalg.norm(r, norm)
     for solve, share in solvers(matrix, discount):
-        while (before := np.linalg.norm(r, norm)) > target:
+        while left > target:
             candidate = x + solve(r, max(1e-6, tolerance))
             r_new = rhs - candidate + discount * (system @ candidate)
-            if not np.linalg.norm(r_new, norm) <= share * before:
+            before, after = left, np.linalg.norm(r_new, norm)
+            if after < before:
+                x, r, left = candidate, r_new, after
+            if not after <= share * before:
                 break
-            x, r = candidate, r_new
         # What rounding leaves of r would take sweeps 1/(1-γ) steps to nibble at.
-        if before <= max(target, EPS * np.linalg.norm(x, norm)):
+        if left <= max(target, rounding * np.linalg.norm(x, norm)):
             break
     return np.asarray(x)
 

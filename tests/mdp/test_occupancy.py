@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from strategies import mdps, random_cost, random_policy, seeds
+from structures import KINDS, world
 
 import rlfd_gym.mdp.occupancy
 from rlfd_gym import TabularMDP
@@ -212,3 +213,14 @@ def test_probabilities_in_single_precision_are_normalised():
 def test_huge_weights_give_a_policy():
     mdp = TabularMDP(np.ones((2, 1)), [0, 0], [0, 1], None, 0.5)
     assert mdp.policy_of([1e308, 1e308]).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_rounding_leaves_after_a_factorisation_is_not_swept(kind, monkeypatch):
+    mdp, cost, _ = world(kind, 1_000, 0.9999)
+    exact = mdp.optimal(cost)
+    monkeypatch.setattr(rlfd_gym.mdp.occupancy, "_sweep", None)
+    again = mdp.optimal(cost)
+    assert again.value_error <= 1e-9
+    np.testing.assert_allclose(again.value, exact.value, atol=2e-9)
+    assert mdp.occupancy_of(again.policy) @ cost == pytest.approx(again.expected_cost, abs=1e-9)
