@@ -16,7 +16,8 @@ where E⁺ and E⁻ are the curvatures of the barriers of the boxes.
 **The cost** for a value v is the best one, max(Tγᵀv, ĉ or -1), see `rlfd_gym.solvers.lp`. It equals
 the prior in most pairs up to the accuracy of the solve only. At the end every cost within some
 distance δ of the prior is set to it (`snap`), with the largest δ of a few that keeps the promise:
-few changes are what the penalty is for, and the bounds are computed anew.
+few changes are what the penalty is for, and the bounds are computed anew. Where α is above
+`pinning_alpha`, the prior itself is the answer, and planning for it the proof.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from __future__ import annotations
 import numpy as np
 
 from rlfd_gym import _checks
-from rlfd_gym._checks import FloatArray
+from rlfd_gym._checks import FloatArray, IntArray
 from rlfd_gym.beliefs import NearPrior
 from rlfd_gym.mdp.forward import value_iteration
-from rlfd_gym.mdp.occupancy import cost_of_value, flow_of
+from rlfd_gym.mdp.occupancy import cost_of_value, flow_of, occupancy_of
 from rlfd_gym.mdp.pairs import dot
+from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import Incumbent, Promise, imitate
 from rlfd_gym.solvers.normal_equations import NormalEquations
 from rlfd_gym.solvers.predictor_corrector import LEAST_WIDTH, MASS, ROOM, PathPoint, complementarity, follow
 
+PLANNED = 1e-5  # the accuracy of the plan for the prior, which is optimal where α is large
 DISTANCES = 10.0 ** np.arange(-1, -10, -1)  # from the prior, within which costs are set to it
 
 
@@ -44,14 +47,22 @@ def improve(best: Incumbent, promise: Promise) -> int:
     problem = best.problem
     sparse = _Sparse(best)
     imitate(best)
-    value, _ = value_iteration(problem.mdp, sparse.prior, 1e-3)
+    value, pairs = value_iteration(problem.mdp, sparse.prior, PLANNED)
     best.offer(sparse.prior, value, problem.expert)
-    products = 0
+    start, products = _start(best, sparse), 0
+    best.offer(sparse.prior, value, _followed(problem, pairs))
     if not best.keeps(promise):
-        products = follow(best, promise, _start(best, sparse), lambda point: _System(sparse, point))
+        products = follow(best, promise, start, lambda point: _System(sparse, point))
     if best.keeps(promise):
         snap(best, promise)
     return products
+
+
+def _followed(problem: RLfDProblem, pairs: IntArray) -> FloatArray:
+    """Return the occupancy with the flow of the expert of the policy that takes these pairs."""
+    policy = np.zeros(problem.n_pairs)
+    policy[pairs] = 1.0
+    return occupancy_of(problem.mdp, policy, source=flow_of(problem.mdp, problem.expert), tolerance=PLANNED)
 
 
 def snap(best: Incumbent, promise: Promise) -> None:

@@ -74,10 +74,13 @@ def test_costs_near_the_prior_are_set_to_it_and_the_bounds_still_hold():
     assert problem.bounds(solution.cost, solution.value, solution.occupancy)[0] == pytest.approx(solution.upper)
 
 
-def test_an_alpha_above_the_pinning_one_gives_the_prior():
-    problem = small("queues", 1.0)
-    pinned = problem.with_alpha(1.1 * pinning_alpha(problem))
-    np.testing.assert_array_equal(solve_exact(pinned, "matrix-free").cost, problem.prior)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_alpha_above_the_pinning_one_gives_the_prior(kind):
+    problem = small(kind, 1.0)
+    for alpha in (1.1 * pinning_alpha(problem), 1e3, 1e8):
+        pinned = solve_exact(problem.with_alpha(alpha), "matrix-free")
+        np.testing.assert_array_equal(pinned.cost, problem.prior)
+        assert pinned.duality_gap <= 0.01 * pinned.lower
 
 
 @pytest.mark.parametrize("n_demonstrations", [None, 20])
