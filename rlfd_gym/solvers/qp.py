@@ -28,6 +28,8 @@ from rlfd_gym.problem.problem import RLfDProblem
 from rlfd_gym.solvers.incumbent import GAP, Incumbent, imitate, polish, to_rounding
 
 PREDICTABLE_WORK = 1e8  # above, the prediction of the work would itself take seconds and gigabytes
+SAMPLE = 50  # states whose neighbours are counted
+DENSE, LONG = 0.2, 5e6  # a matrix with such a share of entries, and so many, is taken to be dense without a look
 
 
 def improve(best: Incumbent) -> int:
@@ -97,7 +99,12 @@ def factorisation_work(mdp: TabularMDP) -> float:
     pattern = pattern + sp.csr_array(
         (np.ones(mdp.n_pairs, dtype=np.float32), mdp.pair_states, np.arange(mdp.n_pairs + 1)), shape=p.shape
     )
-    graph = sp.coo_matrix(pattern.T @ pattern)
+    back = sp.csr_array(pattern.T)
+    some = np.unique(np.linspace(0, mdp.n_states - 1, SAMPLE).astype(np.int64))
+    neighbours = (back[some] @ pattern).nnz / some.size
+    if neighbours > max(DENSE * mdp.n_states, LONG / mdp.n_states):
+        return by_pairs + mdp.n_states**3 / 3  # nearly all of it fills in
+    graph = sp.coo_matrix(back @ pattern)
     # The squared profile in reverse Cuthill-McKee order bounds the fill-in.
     position = np.empty(mdp.n_states, dtype=np.int64)
     position[reverse_cuthill_mckee(sp.csr_matrix(graph), symmetric_mode=True)] = np.arange(mdp.n_states)
