@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,22 @@ if TYPE_CHECKING:
 METHODS = ("auto", "policy-iteration", "value-iteration", "linear-program")
 VALUE_TOLERANCE = 1e-9  # promised, for costs up to one
 TIE_TOLERANCE = 1e-10  # what choosing among near-equal actions may cost, for costs up to one
+
+
+class _Scale(NamedTuple):
+    """What tolerances are made of.
+
+    Attributes:
+        size: max|c|.
+        tie: how close to the best an action must be to count as tied. The policy then loses at most
+            `TIE_TOLERANCE` max(1, size).
+        unit: a bound on the rounding error of an entry of q, for values up to one. Such an entry is
+            a sum of as many products as the row has entries.
+    """
+
+    size: float
+    tie: float
+    unit: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +105,8 @@ def optimal(mdp: TabularMDP, cost: ArrayLike, *, method: str = "auto") -> Plan:
     if method == "auto":
         method = "policy-iteration" if mdp.n_states <= LU_STATES else "value-iteration"
     if method == "value-iteration":
-        return _plan_of_iterate(mdp, c, _iterated(mdp, c))
+        scale = _scale_of(mdp, c)
+        return _plan_of_iterate(mdp, _iterated(mdp, c, scale), scale)
     u = _policy_iteration(mdp, c) if method == "policy-iteration" else _linear_program(mdp, c)
     return _plan_of_value(mdp, c, u)
 
@@ -102,25 +119,25 @@ def optimal_actions(mdp: TabularMDP, cost: ArrayLike, tolerance: float = 0.0) ->
     """
     c, plan = mdp.pairs(cost, "cost"), optimal(mdp, cost)
     q, best, _ = _bellman(mdp, c, plan.value)
-    limit = best + max(_tie_tolerance(mdp, c), tolerance) + 2 * plan.value_error
+    limit = best + max(_scale_of(mdp, c).tie, tolerance) + 2 * plan.value_error
     return policy_of(mdp, (q <= limit[mdp.pair_states]).astype(np.float64))
 
 
 def _plan_of_value(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> Plan:
     """Return the plan of a near-optimal value u; its policy is greedy, with ties broken."""
-    q, best, delta = _bellman(mdp, cost, u)
-    pairs = _first_within(mdp, q, best + _tie_tolerance(mdp, cost))
-    return _plan_of_iterate(mdp, cost, Iterate(u, best, pairs, delta.min(), delta.max()))
+    (q, best, delta), scale = _bellman(mdp, cost, u), _scale_of(mdp, cost)
+    pairs = _first_within(mdp, q, best + scale.tie)
+    return _plan_of_iterate(mdp, Iterate(u, best, pairs, delta.min(), delta.max()), scale)
 
 
-def _plan_of_iterate(mdp: TabularMDP, cost: FloatArray, at: Iterate) -> Plan:
+def _plan_of_iterate(mdp: TabularMDP, at: Iterate, scale: _Scale) -> Plan:
     """Return the plan whose value and error are the middle and the width of MacQueen's bounds."""
     value, gain = _middle(mdp, at), mdp.discount / (1 - mdp.discount)
-    error = gain * (at.high - at.low) / 2 + _rounding(mdp, cost, at.u) / (1 - mdp.discount)
-    scale = max(1.0, float(np.abs(cost).max()))
-    if error > VALUE_TOLERANCE * scale:
+    rounding = scale.unit * max(scale.size, float(np.abs(at.u).max()))
+    error = gain * (at.high - at.low) / 2 + rounding / (1 - mdp.discount)
+    if error > VALUE_TOLERANCE * max(1.0, scale.size):
         warn(
-            f"the optimal value is only known to within {error:.1e}, not {VALUE_TOLERANCE * scale:.0e}, "
+            f"the optimal value is only known to within {error:.1e}, not {VALUE_TOLERANCE * max(1.0, scale.size):.0e}, "
             f"because the discount {mdp.discount} is so close to one",
             RuntimeWarning,
             stacklevel=4,
@@ -138,7 +155,8 @@ def _middle(mdp: TabularMDP, at: Iterate) -> FloatArray:
 
 def _policy_iteration(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
     """Return the value of an optimal policy, by Howard's policy iteration."""
-    threshold = max(_tie_tolerance(mdp, cost) / 4, 2 * _rounding(mdp, cost, cost))
+    scale = _scale_of(mdp, cost)
+    threshold = max(scale.tie / 4, 2 * scale.unit * scale.size)
     pairs = _first_within(mdp, cost, mdp.min_by_state(cost))
     total = np.inf
     while True:
@@ -165,19 +183,18 @@ def value_iteration(
 
     It begins at a value `start`, finite and about the size of the costs, and ends early once `stop` returns True.
     """
-    gain, rounding = mdp.discount / (1 - mdp.discount), _rounding(mdp, cost, cost)
-    span = max(2 * tolerance / gain, 2 * rounding)
-    at = iterate(mdp, cost, Goal(span, span, _tie_tolerance(mdp, cost)), start, stop)
+    gain, scale = mdp.discount / (1 - mdp.discount), _scale_of(mdp, cost)
+    span = max(2 * tolerance / gain, 2 * scale.unit * scale.size)
+    at = iterate(mdp, cost, Goal(span, span, scale.tie), start, stop)
     return _middle(mdp, at), at.pairs
 
 
-def _iterated(mdp: TabularMDP, cost: FloatArray) -> Iterate:
+def _iterated(mdp: TabularMDP, cost: FloatArray, scale: _Scale) -> Iterate:
     """Return the end of value iteration with the promised accuracy, and with ties settled."""
-    gain, tie = mdp.discount / (1 - mdp.discount), _tie_tolerance(mdp, cost)
-    rounding = _rounding(mdp, cost, cost)
-    fine = max(tie / 4 / gain, 2 * rounding)
-    promised = VALUE_TOLERANCE * max(1.0, float(np.abs(cost).max()))
-    return iterate(mdp, cost, Goal(max(1.8 * promised / gain - 4 * rounding / mdp.discount, fine), fine, tie))
+    gain, rounding = mdp.discount / (1 - mdp.discount), scale.unit * scale.size
+    fine = max(scale.tie / 4 / gain, 2 * rounding)
+    promised = VALUE_TOLERANCE * max(1.0, scale.size)
+    return iterate(mdp, cost, Goal(max(1.8 * promised / gain - 4 * rounding / mdp.discount, fine), fine, scale.tie))
 
 
 def _linear_program(mdp: TabularMDP, cost: FloatArray) -> FloatArray:
@@ -210,18 +227,8 @@ def _first_within(mdp: TabularMDP, q: FloatArray, limit: FloatArray) -> IntArray
     return hits[np.searchsorted(hits, mdp.state_starts[:-1])]
 
 
-def _tie_tolerance(mdp: TabularMDP, cost: FloatArray) -> float:
-    """Return how close to the best an action must be to count as tied.
-
-    The policy then loses at most `TIE_TOLERANCE` max(1, max|c|).
-    """
-    return TIE_TOLERANCE * (1 - mdp.discount) * max(1.0, float(np.abs(cost).max()))
-
-
-def _rounding(mdp: TabularMDP, cost: FloatArray, u: FloatArray) -> float:
-    """Return a bound on the rounding error of an entry of q.
-
-    Such an entry is a sum of as many products as the row has entries.
-    """
+def _scale_of(mdp: TabularMDP, cost: FloatArray) -> _Scale:
+    """Return what the sizes of a cost and of the rows of the tables mean for tolerances."""
+    size = float(np.abs(cost).max())
     terms = int(np.diff(mdp.transitions.indptr).max()) + 3
-    return float(terms * np.finfo(float).eps * max(np.abs(cost).max(), np.abs(u).max()))
+    return _Scale(size, TIE_TOLERANCE * (1 - mdp.discount) * max(1.0, size), terms * float(np.finfo(float).eps))
