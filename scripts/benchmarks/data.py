@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.lines import Line, grid, take_turns
+from benchmarks.memory import HERE
 
 
 def reward_net() -> Iterator[Line]:
@@ -44,10 +45,13 @@ def reward_net() -> Iterator[Line]:
 
 LOG_ROWS = (1_000_000, 10_000_000)
 CHILD = """
-import resource, sys, time
+import sys, time
 start = time.process_time()
 {act}
-print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+seconds = time.process_time() - start
+sys.path.insert(0, sys.argv[3])
+from benchmarks.memory import peak_memory
+print(seconds, peak_memory())
 """
 READ = """
 from rlfd_gym import read_log
@@ -105,10 +109,10 @@ def logs() -> Iterator[Line]:
 
 def _in_child(act: str, path: Path, n_rows: int) -> tuple[float, float]:
     """Return the seconds of the processor and the peak memory, in MB, of a process that does this."""
-    command = [sys.executable, "-c", CHILD.replace("{act}", act), str(path), str(n_rows)]
+    command = [sys.executable, "-c", CHILD.replace("{act}", act), str(path), str(n_rows), str(HERE)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, peak = map(float, done.stdout.split())
-    return seconds, peak / 1024
+    return seconds, peak / 2**20
 
 
 def _write_log(path: Path, n_rows: int, n_weeks: int = 1000) -> None:

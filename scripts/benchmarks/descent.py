@@ -13,17 +13,20 @@ import oracle_study
 from plain_smd import plain_smd
 
 from benchmarks.lines import Line, grid, grid_problem, take_turns
+from benchmarks.memory import HERE
 from rlfd_gym import RLfDProblem, Solution, noisy_expert, solve_exact, solve_sampled, solve_smd
 from rlfd_gym.baselines import HullProblem
 from rlfd_gym.compare.tasks import TASKS
 
 MEMORY = """if True:
-    import resource, gymnasium as gym, numpy as np, rlfd_gym
+    import sys, gymnasium as gym, numpy as np, rlfd_gym
     env = gym.make("rlfd_gym/WindyGridworld-v0", height=1000, width=1000).unwrapped
     n = env.mdp.n_pairs
     problem = rlfd_gym.RLfDProblem(env.mdp, np.full(n, 1 / n), env.cost, 1e-5)
     rlfd_gym.solve_smd(problem, n_iterations=1_000_000)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    sys.path.insert(0, sys.argv[1])
+    from benchmarks.memory import peak_memory
+    print(peak_memory())
 """
 
 
@@ -100,8 +103,8 @@ def smd() -> Iterator[Line]:
     yield Line(
         "SMD-RLfD, four runs on two cores", f"{a:.1f} s", f"on one {b:.1f} s", b / a, "at least 1.7", b / a >= 1.7
     )
-    peak = int(subprocess.run([sys.executable, "-c", MEMORY], check=True, capture_output=True, text=True).stdout)
-    gib = peak / 2**20
+    command = [sys.executable, "-c", MEMORY, str(HERE)]
+    gib = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 2**30
     yield Line(
         "SMD-RLfD, 4,000,000 pairs, peak memory of the process",
         f"{gib:.2f} GiB",

@@ -14,6 +14,7 @@ import numpy as np
 from structures import KINDS, NOISE, learning_problem, world
 
 from benchmarks.lines import Line, expert_of
+from benchmarks.memory import peak_memory
 from rlfd_gym import RLfDProblem, noisy_expert, solve_exact
 from rlfd_gym.beliefs import Prices
 from rlfd_gym.problem.solution import Solution
@@ -132,12 +133,10 @@ def measured(kind: str, belief: str, n_pairs: int, folder: Path) -> dict[str, fl
 
 def child(kind: str, belief: str, n_pairs: str) -> None:
     """Solve one problem, and print the pairs, the seconds of the processors, the peak memory in GiB and the gap."""
-    import resource  # Unix only
-
     solve_exact(learning_problem("grid", 2_000, 0.9, 0.1), "matrix-free")  # compile
     problem = _problem(kind, belief, int(n_pairs))
     solution, seconds = timed(problem)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    memory = peak_memory() / 2**30
     share = share_of(problem, solution)
     print(json.dumps({"n_pairs": problem.n_pairs, "seconds": seconds, "memory": memory, "share": share}))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import benchmark
+import numpy as np
 import pytest
-from benchmarks import scale
+from benchmarks import memory, scale
 from benchmarks.lines import Line
 
 
@@ -76,3 +79,14 @@ def test_the_sweep_has_a_line_for_each_structure_discount_and_expert(monkeypatch
     assert len(lines) == len(scale.KINDS) * len(scale.SHOWN)
     assert [line.claim.split(",")[0] for line in lines] == [kind for kind in scale.KINDS for _ in scale.SHOWN]
     assert all(float(line.claim.split("largest gap ")[1].rstrip("%")) <= 1.0 for line in lines)
+
+
+@pytest.mark.skipif(not memory.STATUS.exists(), reason="the kernel's own count is Linux's")
+def test_the_peak_memory_of_a_process_is_its_own_whatever_its_parent_had():
+    large = np.ones(40_000_000)  # 320 MB
+    child = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from benchmarks.memory import peak_memory; print(peak_memory())"
+    )
+    command = [sys.executable, "-c", child, str(memory.HERE)]
+    peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert 1e6 < peak < large.nbytes / 2 < memory.peak_memory()
