@@ -20,7 +20,7 @@ from rlfd_gym.solvers import lp, qp
 SLOW_SOLVE = """
 import numpy as np, scipy.sparse as sp
 from rlfd_gym import RLfDProblem, TabularMDP, solve_exact
-rng, S, A, k = np.random.default_rng(0), 1500, 4, 8
+rng, S, A, k = np.random.default_rng(0), {n_states}, 4, 8
 rows = sp.csr_array((rng.random(S * A * k), (np.repeat(np.arange(S * A), k), rng.integers(S, size=S * A * k))))
 mdp = TabularMDP(rows / rows.sum(axis=1)[:, None], np.repeat(np.arange(S), A), np.tile(np.arange(A), S),
                  initial=np.full(S, 1 / S), discount=0.95)
@@ -110,11 +110,12 @@ def test_a_quadratic_program_with_equations_is_solved():
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
 @pytest.mark.parametrize(
-    ("method", "norm", "alpha"), [("qp", "l2", 1e-3), ("lp", "l1", 1e-4), ("matrix-free", "l2", 1e-7)]
+    ("method", "norm", "alpha", "n_states"),
+    [("qp", "l2", 1e-3, 3_000), ("lp", "l1", 1e-4, 1_500), ("matrix-free", "l2", 1e-7, 400_000)],
 )
 @pytest.mark.parametrize("after", [0.2, 4.0])
-def test_ctrl_c_in_the_middle_of_a_solve_ends_it_within_seconds(method, norm, alpha, after):
-    code = SLOW_SOLVE.format(method=method, norm=norm, alpha=alpha)
+def test_ctrl_c_in_the_middle_of_a_solve_ends_it_within_seconds(method, norm, alpha, n_states, after):
+    code = SLOW_SOLVE.format(method=method, norm=norm, alpha=alpha, n_states=n_states)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"begins\n"

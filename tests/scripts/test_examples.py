@@ -146,7 +146,7 @@ def test_a_ppo_expert_is_learned_from(tmp_path):
 def test_mceirl_and_rlfd_learn_from_the_same_demonstrations(tmp_path):
     output = run("cliff_world.py", "30", cwd=tmp_path)
     returns = {
-        name: numbers(output, newest(name))[0]
+        name: numbers(output, name)[0]
         for name in ("expert", "MCEIRL, 30 demos", "RLfDTrainer, 30 demos", "RLfDTrainer + prior, 30 demos")
     }
     assert returns["expert"] > 10
@@ -164,5 +164,5 @@ def test_ppo_on_the_learned_reward_reaches_the_apprentices_level(tmp_path):
 @pytest.mark.slow
 def test_one_script_runs_with_three_algorithms(tmp_path):
     output = run("swap_the_class.py", cwd=tmp_path)
-    returns = {name: numbers(output, newest(name))[0] for name in ("BC", "MCEIRL", "RLfD + prior")}
+    returns = {name: numbers(output, name)[0] for name in ("BC", "MCEIRL", "RLfD + prior")}
     assert returns["RLfD + prior"] > max(returns["BC"], 5)
