@@ -1,8 +1,8 @@
 """Three operations on a node of the sum tree as vector code, a view of records, and what each means in plain Python.
 
 LLVM turns the plain form of the three into branches, which a processor mispredicts half of the time.
-The plain form of the view takes numba fifty times as long to compile. What is used instead is written
-in LLVM's own language, so a new release of llvmlite or numba might refuse it. Then the plain forms,
+The plain form of the view takes numba as long to compile as a small kernel. What is used instead is
+written in LLVM's own language, so a new release of llvmlite or numba might refuse it. Then the plain forms,
 which give the same numbers to the bit, are used with a warning.
 """
 
